@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,7 @@
 #define CONNECTION_MEMORY (32u << 10)
 #define SEND_BUFFER_BYTES (256 << 10)
 #define UNIX_MODE         0660
+#define RELIEF_MS         1000
 #define BACKLOG           1024
 #define TLS_VERSIONS      "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -44,6 +47,8 @@ struct kinf__endpoint {
     bool is_guarded; /* TLS, and somebody decides who may */
     unsigned unix_mode;
     struct kinf__identity *identity; /* NULL: plain; the endpoint's thread */
+    struct kinf__tick_hook hook;
+    _Atomic(int64_t) relief_ms; /* when it is looked whether somebody is let in; never: as a rule */
 };
 
 /* The certificate callback has no context but the session's own. Of clients any certificate is taken,
@@ -82,15 +87,58 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     }
 }
 
+/* While a thread starts the library: what that said last, which is all that it tells of a failure. */
+static _Thread_local char *last_words;
+
+#define WORDS_SIZE 256
+
 KINF_PRINTF(2, 0)
 static void log_library(void *ctx, const char *fmt, va_list args)
 {
+    struct kinf__endpoint *endpoint = ctx;
     char line[512];
 
-    (void)ctx;
     vsnprintf(line, sizeof line, fmt, args);
     kinf__make_one_line(line);
+    for (size_t len = strlen(line); len > 0 && strchr(" .", line[len - 1]) != NULL;)
+        line[--len] = '\0';
+    if (last_words != NULL)
+        snprintf(last_words, WORDS_SIZE, "%s", line);
     KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "libmicrohttpd says=\"%s\"", line);
+    atomic_store(&endpoint->relief_ms, kinf__clock_now_ms() + RELIEF_MS);
+    kinf__server_expect(endpoint->rules.server, atomic_load(&endpoint->relief_ms));
+}
+
+/* A connection that ends as soon as it has begun. */
+static void come_and_go(struct kinf__endpoint *endpoint)
+{
+    const struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return;
+    close(ends[0]);
+    (void)MHD_add_connection(endpoint->mhd, ends[1], (const struct sockaddr *)&address,
+                             sizeof address.sun_family);
+}
+
+/* When there was no descriptor for a connection the library accepts no other until one of those ends
+ * that it has, and watches last long. It says so, and somebody waits still a second later. Runs on the
+ * server's timer. */
+static int64_t relieve(int64_t now_ms, void *ctx)
+{
+    struct kinf__endpoint *endpoint = ctx;
+    struct pollfd waiting = { endpoint->listen_fd, POLLIN, 0 };
+    int64_t due_ms = atomic_load(&endpoint->relief_ms), next_ms = KINF__NEVER_MS;
+
+    if (due_ms > now_ms)
+        return due_ms;
+    if (poll(&waiting, 1, 0) > 0) {
+        next_ms = now_ms + RELIEF_MS;
+        come_and_go(endpoint);
+    }
+    return atomic_compare_exchange_strong(&endpoint->relief_ms, &due_ms, next_ms) ? next_ms
+                                                                                  : due_ms;
 }
 
 static int choose_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
@@ -122,6 +170,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
 #endif
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    char words[WORDS_SIZE] = "";
     sigset_t all, before;
 
     if (endpoint->identity == NULL)
@@ -137,9 +186,10 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
     /* The library's thread would take the program's signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    last_words = words;
     endpoint->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, kinf__mhd_request_handle, &endpoint->rules,
-        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, endpoint, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_URI_LOG_CALLBACK, kinf__mhd_request_new, &endpoint->rules,
         MHD_OPTION_NOTIFY_COMPLETED, kinf__mhd_request_end, &endpoint->rules,
         MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT,
@@ -147,9 +197,12 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__MHD_IDLE_S, MHD_OPTION_THREAD_STACK_SIZE,
         kinf__thread_stack(), MHD_OPTION_ARRAY, tls, MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
+    last_words = NULL;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
-        return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
+        return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start: %s", words);
+    endpoint->hook = (struct kinf__tick_hook){ .tick = relieve, .ctx = endpoint };
+    kinf__server_add_hook(endpoint->rules.server, &endpoint->hook);
     return 0;
 }
 
@@ -214,6 +267,15 @@ static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__addre
     return failed;
 }
 
+static void init(struct kinf__endpoint *endpoint, struct kinf__server *server)
+{
+    endpoint->rules.server = server;
+    endpoint->silent_fd = -1;
+    atomic_init(&endpoint->relief_ms, KINF__NEVER_MS);
+    kinf__peers_init(&endpoint->rules.peers, server);
+    kinf__turns_init(&endpoint->rules.turns);
+}
+
 int kinf__endpoint_start(struct kinf__server *server, const char *address,
                          const struct kinf__endpoint_options *options,
                          struct kinf__endpoint **ret_listener, struct kinf_error *err)
@@ -227,10 +289,7 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     endpoint = calloc(1, sizeof *endpoint);
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
-    endpoint->rules.server = server;
-    endpoint->silent_fd = -1;
-    kinf__peers_init(&endpoint->rules.peers, server);
-    kinf__turns_init(&endpoint->rules.turns);
+    init(endpoint, server);
     failed = prepare(endpoint, parsed.path, options, err);
     if (failed == 0)
         failed = open_socket(endpoint, &parsed, err);
@@ -269,12 +328,9 @@ int kinf__endpoint_start_local(struct kinf__server *server, struct kinf__endpoin
 
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
-    endpoint->rules.server = server;
-    endpoint->silent_fd = -1;
+    init(endpoint, server);
     endpoint->rules.is_unix = true;
     endpoint->rules.is_local = true;
-    kinf__peers_init(&endpoint->rules.peers, server);
-    kinf__turns_init(&endpoint->rules.turns);
     fd = bind_local(ret_address, ret_address_len, err);
     failed = fd < 0 ? fd : start(endpoint, fd, err);
     if (failed < 0) {
@@ -306,8 +362,10 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
 {
     if (endpoint == NULL)
         return;
-    if (endpoint->mhd != NULL)
+    if (endpoint->mhd != NULL) {
+        kinf__server_remove_hook(endpoint->rules.server, &endpoint->hook);
         MHD_stop_daemon(endpoint->mhd);
+    }
     kinf__close_fd(&endpoint->silent_fd);
     kinf__peers_release(&endpoint->rules.peers);
     kinf__identity_free(endpoint->identity);

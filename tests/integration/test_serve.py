@@ -32,13 +32,14 @@ class Direct:
 class Served:
     """A daemon that listens, and raw requests to it."""
 
-    def __init__(self, *args, resource=RESOURCES, mode="asan", kubeconfig=None, max_files=None):
+    def __init__(self, *args, resource=RESOURCES, mode="asan", kubeconfig=None, max_files=None,
+                 env=None):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         self.socket = os.path.join(self.folder.name, "socket")
         self.daemon = Daemon("--listen", "127.0.0.1:0", "--listen", "unix:" + self.socket, "--write-kubeconfig",
                              self.kubeconfig, *args, resource=resource, mode=mode, events=False, kubeconfig=kubeconfig,
-                             max_files=max_files)
+                             max_files=max_files, env=env)
 
     def connect(self):
         wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
