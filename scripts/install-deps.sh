@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|image|test|lint|fuzz|coverage|bench|docs|clients|packages]...
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|image|test|lint|fuzz|coverage|valgrind|bench|docs|clients|packages]...
 # "build" is what the daemon and the library need, "image" what the container image is made of and with besides, "test"
 # adds cmocka, what the real cluster and its network need, what the plugin for NATS is built with, what looks at the
 # systemd unit, at manifests, man pages and completions, what reads and runs the image, and promtool, which goes to
 # build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer,
-# "coverage" gcovr, "bench" what draws the results, "docs" what draws and builds documents, "clients" a browser and
+# "coverage" gcovr, "valgrind" valgrind, "bench" what draws the results, "docs" what draws and builds documents, "clients" a browser and
 # Node.js, "packages" what makes and tries those of Debian.
 # Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
@@ -16,6 +16,7 @@ declare -A packages=(
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
     [coverage]="gcovr"
+    [valgrind]="valgrind"
     [bench]="curl python3 gnuplot-nox"
     [docs]="mkdocs graphviz clang"
     [clients]="chromium"

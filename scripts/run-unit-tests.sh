@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs unit test programs, one process a file and two at a time on each processor, since much of their time is
 # waiting: run-unit-tests.sh MODE PROGRAM...
+# MODE "valgrind": each in valgrind, of programs that were built without a sanitizer.
 # Prints one line a program, and the whole output of one that fails.
 set -euo pipefail
 
@@ -14,13 +15,23 @@ export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 export KINF_TEST_MODE=$mode
 
+limit=600
+under=
+at_once=$((2 * $(nproc)))
+if [ "$mode" = valgrind ]; then
+    limit=3600
+    at_once=$(nproc)
+    under="valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,possible --fair-sched=yes"
+fi
+export limit under
+
 run_program() {
     local name output started seconds n
 
     name=$(basename "$1")
     output=$results/$name.output
     started=$(date +%s)
-    if timeout 600 "$1" >"$output" 2>&1; then
+    if timeout "$limit" $under "$1" >"$output" 2>&1; then
         n=$(grep -c '^\[       OK' "$output" || true)
         seconds=$(($(date +%s) - started))
         echo "  ok      $mode $name: $n tests, $seconds s"
@@ -35,7 +46,7 @@ run_program() {
 export -f run_program
 
 touch "$results/passed" "$results/failed"
-printf '%s\n' "$@" | xargs -P "$((2 * $(nproc)))" -I{} bash -c 'run_program {}'
+printf '%s\n' "$@" | xargs -P "$at_once" -I{} bash -c 'run_program {}'
 failed=$(wc -l <"$results/failed")
 echo "unit tests ($mode): $(awk '{ n += $1 } END { print n + 0 }' "$results/passed") passed, $failed programs failed"
 [ "$failed" -eq 0 ]

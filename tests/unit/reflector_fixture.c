@@ -255,14 +255,6 @@ void reflector_expect_targets(struct reflector_fixture *f, size_t n, const char 
     free(targets);
 }
 
-/* The sanitizers make everything slower, not the promise longer. */
-int64_t reflector_stop_limit_ms(void)
-{
-    const char *mode = getenv("KINF_TEST_MODE");
-
-    return mode != NULL && (strcmp(mode, "asan") == 0 || strcmp(mode, "tsan") == 0) ? 1000 : 200;
-}
-
 static int64_t stop_in(enum kinf_initial initial, const struct test_reply *replies,
                        size_t n_replies, size_t n_requests, const char *phases)
 {
@@ -287,10 +279,10 @@ void reflector_stops_at_once(enum kinf_initial initial, const struct test_reply 
 {
     int64_t best_ms = INT64_MAX;
 
-    for (int i = 0; i < 5 && best_ms >= reflector_stop_limit_ms(); i++) {
+    for (int i = 0; i < 5 && best_ms >= test_stop_limit_ms(); i++) {
         int64_t took_ms = stop_in(initial, replies, n_replies, n_requests, phases);
 
         best_ms = took_ms < best_ms ? took_ms : best_ms;
     }
-    assert_true(best_ms < reflector_stop_limit_ms());
+    assert_true(best_ms < test_stop_limit_ms());
 }

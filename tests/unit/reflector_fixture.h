@@ -85,8 +85,6 @@ void reflector_expect_deltas(struct reflector_fixture *f, const char *expected);
 /* What was asked for so far, after the `n`-th request was answered. */
 void reflector_expect_targets(struct reflector_fixture *f, size_t n, const char *expected);
 
-/* How long a stop may take; the sanitizers make everything slower, not the promise longer. */
-int64_t reflector_stop_limit_ms(void);
 /* Starts in this way, waits for so many requests and these phases, and stops within the limit. */
 void reflector_stops_at_once(enum kinf_initial initial, const struct test_reply *replies,
                              size_t n_replies, size_t n_requests, const char *phases);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/compiler.h"
+
 struct test_random test_random_init(const char *test)
 {
     const char *given = getenv("KINF_TEST_SEED");
@@ -34,16 +36,35 @@ size_t test_random_below(struct test_random *random, size_t limit)
     return (size_t)(test_random_next(random) % limit);
 }
 
-size_t test_rounds(size_t n)
+/* The builds that run slower, and valgrind. */
+static const struct {
+    const char *mode;
+    size_t divisor;
+    int64_t stop_ms;
+} slow[] = { { "asan", 4, 1000 }, { "tsan", 8, 1000 }, { "valgrind", 16, 20000 } };
+
+static size_t how_slow(void)
 {
     const char *mode = getenv("KINF_TEST_MODE");
-    size_t divisor = 1;
+    size_t i = 0;
 
-    if (mode != NULL && strcmp(mode, "asan") == 0)
-        divisor = 4;
-    else if (mode != NULL && strcmp(mode, "tsan") == 0)
-        divisor = 8;
+    while (i < KINF__ARRAY_LEN(slow) && (mode == NULL || strcmp(mode, slow[i].mode) != 0))
+        i++;
+    return i;
+}
+
+size_t test_rounds(size_t n)
+{
+    size_t i = how_slow(), divisor = i < KINF__ARRAY_LEN(slow) ? slow[i].divisor : 1;
+
     return n / divisor != 0 ? n / divisor : 1;
+}
+
+int64_t test_stop_limit_ms(void)
+{
+    size_t i = how_slow();
+
+    return i < KINF__ARRAY_LEN(slow) ? slow[i].stop_ms : 200;
 }
 
 void test_model(const char *test, size_t n_rounds, void (*run)(struct test_random *random))

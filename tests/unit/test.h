@@ -1,7 +1,7 @@
 /*
  * What every unit test includes: cmocka, and random numbers with a seed that is printed.
  *
- * KINF_TEST_SEED sets the seed of a model test, KINF_TEST_MODE is debug, asan, tsan or release.
+ * KINF_TEST_SEED sets the seed of a model test, KINF_TEST_MODE is debug, asan, tsan, release or valgrind.
  */
 #ifndef KINF_TESTS_UNIT_TEST_H
 #define KINF_TESTS_UNIT_TEST_H
@@ -26,8 +26,10 @@ uint64_t test_random_next(struct test_random *random);
 size_t test_random_below(struct test_random *random, size_t limit);
 
 /* Fewer rounds under the sanitizers, which are 3 to 15 times slower: n in debug and release, n/4
- * under asan, n/8 under tsan, at least 1. */
+ * under asan, n/8 under tsan, n/16 under valgrind, at least 1. */
 size_t test_rounds(size_t n);
+/* How long a stop may take; what makes everything slower does not make the promise longer. */
+int64_t test_stop_limit_ms(void);
 
 /* A model test: so many rounds of it, with the numbers of one seed. */
 void test_model(const char *test, size_t n_rounds, void (*run)(struct test_random *random));

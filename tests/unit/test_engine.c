@@ -323,14 +323,6 @@ static void a_list_that_fails_is_told_and_tried_again(void **state)
 
 /* --- stopping --- */
 
-/* The sanitizers make everything slower, not the promise longer. */
-static int64_t stop_limit_ms(void)
-{
-    const char *mode = getenv("KINF_TEST_MODE");
-
-    return mode != NULL && (strcmp(mode, "asan") == 0 || strcmp(mode, "tsan") == 0) ? 1000 : 200;
-}
-
 /* Returns how long the stop took. */
 static int64_t stop_in(struct engine_fixture *f, enum kinf_informer_state state, const char *script,
                        int64_t backoff_ms)
@@ -356,12 +348,12 @@ static void stops_at_once_in(struct engine_fixture *f, enum kinf_informer_state 
 {
     int64_t best_ms = INT64_MAX;
 
-    for (int i = 0; i < 5 && best_ms >= stop_limit_ms(); i++) {
+    for (int i = 0; i < 5 && best_ms >= test_stop_limit_ms(); i++) {
         int64_t took_ms = stop_in(f, state, script, backoff_ms);
 
         best_ms = took_ms < best_ms ? took_ms : best_ms;
     }
-    assert_true(best_ms < stop_limit_ms());
+    assert_true(best_ms < test_stop_limit_ms());
 }
 
 /* G10 */

@@ -504,20 +504,13 @@ static void engine_start(struct engine *engine)
         start_informer(engine, i);
 }
 
-static int64_t stop_limit_ms(void)
-{
-    const char *mode = getenv("KINF_TEST_MODE");
-
-    return mode != NULL && (strcmp(mode, "asan") == 0 || strcmp(mode, "tsan") == 0) ? 1000 : 200;
-}
-
 static void engine_stop(struct engine *engine)
 {
     for (size_t i = 0; i < N_INFORMERS; i++) {
         int64_t begun_ms = kinf__clock_now_ms();
 
         assert_int_equal(kinf_informer_stop(engine->crowd.informers[i], NULL), 0);
-        assert_true(kinf__clock_now_ms() - begun_ms < stop_limit_ms());
+        assert_true(kinf__clock_now_ms() - begun_ms < test_stop_limit_ms());
     }
     for (size_t i = 0; i < N_INFORMERS; i++)
         kinf_informer_free(engine->crowd.informers[i]);

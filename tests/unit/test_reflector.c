@@ -719,7 +719,7 @@ static void it_stops_at_once_while_the_queue_is_full(void **state)
     reflector_start(&f);
     test_server_wait(f.server, 2);
     reflector_expect_phases(&f, "listing watching ");
-    assert_true(reflector_stop(&f) < reflector_stop_limit_ms());
+    assert_true(reflector_stop(&f) < test_stop_limit_ms());
     assert_int_equal(kinf_deltafifo_len(f.fifo), 1);
     reflector_tear_down(&f);
 }
@@ -737,7 +737,7 @@ static void it_stops_at_once_while_it_connects(void **state)
     f.options.client = f.client = test_client_of(deaf.port, NULL);
     reflector_start(&f);
     reflector_expect_phases(&f, "listing ");
-    assert_true(reflector_stop(&f) < reflector_stop_limit_ms());
+    assert_true(reflector_stop(&f) < test_stop_limit_ms());
     assert_int_equal(f.phases.len, strlen("listing "));
     reflector_tear_down(&f);
     test_deaf_port_close(&deaf);
