@@ -126,6 +126,43 @@ class OracleTest(unittest.TestCase):
         self.oracle.tell("restore")
         self.assertEqual(self.found(), set())
 
+    def test_a_restore_undoes_something_of_everybody_or_not(self):
+        keys = [f"soak-{i}/o-1" for i in range(4)]
+
+        def undoes():
+            self.assertEqual(self.found(), set())
+            return self.oracle.tell("undoes", "f")["undoes"]
+
+        for key in keys:
+            self.note("7 1 11", key=key)
+        self.oracle.tell("backup")
+        follower = self.follow("f handler types=pods")
+        follower.say(*(f"A {POD} {key} 7 1 11 1" for key in keys))
+        for i, key in enumerate(keys):
+            self.note("7 2 12", key=key)
+            follower.say(f"U {POD} {key} 7 2 12 1 11")
+            self.assertEqual(undoes(), i == len(keys) - 1)
+        self.note(("gone", 3), key=keys[0])
+        follower.say(f"D {POD} {keys[0]} 7 3 12 0")
+        self.assertFalse(undoes(), "it has nothing there any more")
+
+    def test_what_a_server_does_not_serve_may_be_told_as_deleted(self):
+        widget = "widgets.soak.kinformer.dev"
+        self.oracle.tell("note", widget, KEY, "7 1 11")
+        self.note("7 1 11")
+        lines = ("A {0} {1} 7 1 11 1", "D {0} {1} 7 1 11 1", "A {0} {1} 7 1 11 1")
+        for resource, right in ((widget, set()), (POD, {"history"})):
+            with self.subTest(resource=resource):
+                self.oracle.divergences.clear()
+                self.oracle.tell("withdraws", 1)
+                self.follow("f handler types=" + resource).say(*(line.format(resource, KEY) for line in lines))
+                self.assertEqual(self.found(), right)
+                self.followers[-1].socket.close()
+        self.oracle.divergences.clear()
+        self.oracle.tell("withdraws", 0)
+        self.follow("f handler types=" + widget).say(*(line.format(widget, KEY) for line in lines))
+        self.assertEqual(self.found(), {"history"})
+
     def test_a_restored_server_has_another_object_of_that_name(self):
         self.note("7 1 11")
         self.oracle.tell("backup")

@@ -15,7 +15,10 @@
  *   mirrors MS          waits until each widget has its ConfigMap, as the controllers make them
  *   backup, restoring, restore  the server's state was noted; is about to be so again; and is. Nobody
  *                       writes meanwhile
+ *   undoes NAME...      whether going back to what was noted changes something of each type in each
+ *                       namespace that each of these has
  *   lies 0|1            the server lies (stream.h)
+ *   withdraws 0|1       it does not serve widgets now and then
  *   forget              what was before the second last `forget` is told by nobody any more
  *   report              counts
  *   begin, note, mark, gone  RESOURCE KEY [UID RV SUM], [SUM], [RV]: history by hand, for tests
@@ -44,6 +47,8 @@
 #define PIECE           ((size_t)256 * 1024)
 #define TICK_MS         2
 #define N_TOLD          5 /* of what is missing */
+#define ALL_TYPES       ((1u << SOAK_N_TYPES) - 1)
+#define WIDGETS         2 /* in soak_types */
 
 struct connection {
     int fd;
@@ -318,6 +323,40 @@ static void settle(int64_t patience_ms, char *const *names, size_t n_names)
                 (long long)(soak_now_ms() - began_ms));
 }
 
+/* --- what a restore undoes --- */
+
+/* Whether it has something of each type in each namespace that will be otherwise. */
+static bool is_undone(const struct stream *stream)
+{
+    unsigned missing[SOAK_N_TYPES] = { 0 }, any = 0; /* bits of namespaces */
+
+    for (uint64_t id = 0; id < soak_n_objects(); id++) {
+        if (stream_follows(stream, id))
+            missing[soak_type_of(id)] |= 1u << soak_namespace_of(id);
+    }
+    for (uint64_t id = 0; id < soak_n_objects(); id++) {
+        if (stream_has(stream, id) && history_is_changed(id))
+            missing[soak_type_of(id)] &= ~(1u << soak_namespace_of(id));
+    }
+    for (unsigned type = 0; type < SOAK_N_TYPES; type++)
+        any |= missing[type];
+    return any == 0;
+}
+
+static void tell_undone(char *const *names, size_t n_names)
+{
+    bool is_each = true;
+
+    history_lock();
+    for (size_t i = 0; i < n_names && is_each; i++) {
+        const struct connection *connection = find(names[i]);
+
+        is_each = connection != NULL && is_undone(connection->stream);
+    }
+    history_unlock();
+    verdict_say("{\"undoes\":%s}", is_each ? "true" : "false");
+}
+
 /* --- stores --- */
 
 static void ask_for_stores(void)
@@ -446,8 +485,6 @@ static void compare_lists(const char *where, int64_t patience_ms)
 }
 
 /* --- what controllers make --- */
-
-#define WIDGETS 2
 
 struct mirrors {
     uint64_t *rvs; /* by widget: of which state there is a ConfigMap; 0: there is none */
@@ -587,7 +624,7 @@ static void change_history(char *const *words, size_t n_words)
     if (strcmp(words[0], "restore") == 0)
         leaders_restored();
     if (strcmp(words[0], "restore") == 0 || strcmp(words[0], "forget") == 0)
-        writers_judge_sessions(words[0][0] == 'f');
+        writers_judge_sessions(words[0][0] == 'f' ? ALL_TYPES : 0);
 }
 
 /* What the sidecar is told is what it serves. */
@@ -595,7 +632,14 @@ static void be_lied_to(bool are_lied_to)
 {
     streams_lied_to(are_lied_to);
     if (are_lied_to)
-        writers_judge_sessions(false); /* until the next quiet */
+        writers_judge_sessions(0); /* until the next quiet */
+}
+
+static void withdraw(bool is_withdrawn)
+{
+    streams_withdraw(is_withdrawn ? 1u << WIDGETS : 0);
+    if (is_withdrawn)
+        writers_judge_sessions(ALL_TYPES & ~(1u << WIDGETS)); /* until the next quiet */
 }
 
 static void obey(char *const *words, size_t n_words)
@@ -614,6 +658,10 @@ static void obey(char *const *words, size_t n_words)
         compare_lists(words[1], (int64_t)number(words[2]));
         return;
     }
+    if (strcmp(words[0], "undoes") == 0) {
+        tell_undone(words + 1, n_words - 1);
+        return;
+    }
     if (strcmp(words[0], "mirrors") == 0) {
         wait_mirrored(argument);
         return;
@@ -628,6 +676,8 @@ static void obey(char *const *words, size_t n_words)
         pause_writers();
     else if (strcmp(words[0], "lies") == 0)
         be_lied_to(argument != 0);
+    else if (strcmp(words[0], "withdraws") == 0)
+        withdraw(argument != 0);
     else
         change_history(words, n_words);
     verdict_say("{\"done\":\"%s\"}", words[0]);

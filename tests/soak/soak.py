@@ -35,7 +35,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import clients  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
-from harness import ROOT, daemon_path  # pylint: disable=wrong-import-position
+from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-import-position
 from servers import ClusterServer, SimServer  # pylint: disable=wrong-import-position
 
 ANSWER_SECONDS = 900
@@ -49,6 +49,7 @@ TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coord
 MORE_FILES, MORE_THREADS = 32, 4
 MORE_KIB = 96 * 1024
 MAX_TOLD = 20  # divergences of a round
+MORE_VERSIONS = 50  # that may have been written while the last one was asked for
 
 
 SERVERS = {"sim": SimServer, "cluster": ClusterServer}
@@ -305,12 +306,14 @@ class Round:
             self.quietly(lambda: (self.server.back_up(), self.oracle.tell("backup")))
         began = time.monotonic()
         self.oracle.tell("lies", int(schedule.lies(self.steps)))
+        self.oracle.tell("withdraws", int(schedule.withdraws(self.steps)))
         self.oracle.tell("go", self.rate)
         steps = collections.deque(self.steps)
         while (now := time.monotonic() - began) < seconds or steps:
-            while steps and steps[0].at <= now:
-                self.do(steps.popleft())
             self.revive(time.monotonic())
+            if steps and steps[0].at <= now:
+                self.do(steps.popleft())
+                continue
             time.sleep(0.02)
         self.come_to_rest()
 
@@ -336,7 +339,8 @@ class Round:
         elif step.what == "act":
             self.server.act(step.name)
         elif step.what == "restore":
-            self.quietly(self.restore)
+            self.quietly(self.restore_overtaken if step.name == schedule.OVERTAKEN else self.restore)
+            self.server.tally[schedule.RESTORES[step.name]] += 1
         elif step.name in self.killed or step.name not in (*self.server.HALTED, *self.cast.parts):
             return  # it is down, or not here
         elif step.what == "reload":
@@ -345,8 +349,7 @@ class Round:
         elif step.what == "kill":
             self.kill(step.name, time.monotonic() + step.detail / 4)
         else:
-            self.signal(step.name, signal.SIGSTOP)
-            self.halted[step.name] = time.monotonic() + step.detail
+            self.halt(step.name, time.monotonic() + step.detail)
             self.server.tally["SIGSTOP" if step.name in self.cast.parts else f"SIGSTOP of {step.name}"] += 1
 
     def kill(self, name, until):
@@ -362,13 +365,46 @@ class Round:
             self.server.tally["SIGKILL"] += 1
 
     def restore(self):
-        """Everybody looks before new writes take the server past the version that was known: behind that a restore
-        cannot always be seen (docs/limits.md)."""
+        """Everybody looks before new writes take the server past the version that was known."""
         self.oracle.tell("restoring")
         self.server.restore()
         self.oracle.tell("restore")
+        self.settle()
+
+    def restore_overtaken(self):
+        """Everybody looks behind that, which docs/limits.md promises to be seen if there was an outage, and something of
+        each type was undone: of each who follows a part of one, something of that part."""
+        self.server.end_faults(self.faults)
+        self.settle()
+        while not self.oracle.divergences and not self.oracle.tell("undoes", *self.cast.judged())["undoes"]:
+            self.write_for(0.5)
+            self.settle()
+        version = self.server.version()
+        self.oracle.tell("restoring")
+        self.server.break_off()
+        for name in self.cast.judged():
+            self.halt(name, float("inf"))
+        self.server.restore()
+        self.oracle.tell("restore")
+        self.oracle.tell("go", 0)
+        wait_until(lambda: self.server.version() > version + MORE_VERSIONS, "as many writes as were undone")
+        self.go_on(list(self.halted))
+        self.write_for(2)
+        self.settle()
+
+    def write_for(self, seconds):
+        self.oracle.tell("go", self.rate)
+        time.sleep(seconds)
+        self.oracle.tell("pause")
+
+    def settle(self):
+        """While nobody writes: all come to what there is."""
         self.revive(float("inf"))
         self.oracle.tell("settle", self.patience_ms, *self.cast.judged())
+
+    def halt(self, name, until):
+        self.signal(name, signal.SIGSTOP)
+        self.halted[name] = until
 
     def go_on(self, names):
         for name in names:
@@ -396,16 +432,15 @@ class Round:
 
     def judge(self):
         oracle = self.oracle
-        for part in self.cast.parts.values():
-            part.check()
         oracle.tell("lists", "server", self.patience_ms)
-        oracle.tell("settle", self.patience_ms, *self.cast.judged())
+        self.settle()
         if not oracle.divergences:
             oracle.tell("stores", self.patience_ms)
             oracle.tell("lists", "sidecar", self.patience_ms)
             oracle.tell("mirrors", self.patience_ms)
             self.check_clients()
             oracle.tell("lies", 0)
+            oracle.tell("withdraws", 0)
             oracle.tell("forget")
             self.check_levels()
         if oracle.divergences:
