@@ -1,4 +1,5 @@
-"""The soak: its oracle finds each class of defect and accuses nobody who is right; and a short form of it all.
+"""The soak: its oracle finds each class of defect and accuses nobody who is right; and a short form of it all, on both
+servers.
 
 The oracle's own tests write the history by hand and are the followers, so they need no server.
 """
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import ROOT, needs_sim, wait_until
+from harness import ROOT, needs_cluster, needs_sim, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "soak"))
 
@@ -461,28 +462,43 @@ class Shortening(unittest.TestCase):
         self.assertLess(sum(map(schedule.lies, rounds)), len(rounds) / 2, "most do not")
 
 
-@needs_sim("a server of its own")
-class Soak(unittest.TestCase):
+class Rounds(unittest.TestCase):
     def run_rounds(self, rounds, seconds, *args):
         """Its run, and how it diverged, if it did."""
         run = soak.Run(soak.parse(["--mode", "asan", "--seed", str(SEED), "--no-clients", "--rate", "150", "--round",
                                    str(seconds), *args]))
         return run, run.run(lambda number: rounds[number] if number < len(rounds) else None)
 
-    def test_nothing_is_lost_through_faults_of_every_kind(self):
-        run, problem = self.run_rounds(schedule.draw_tour(SEED, SECONDS, soak.PARTS), SECONDS)
+    def run_tour(self, rounds, *args):
+        run, problem = self.run_rounds(rounds, SECONDS, *args)
         self.assertIsNone(problem, f"round {len(run.rounds) - 1}: {run.rounds[-1]}")
         self.assertGreater(run.n_events(), 500)
-        self.assertGreater(run.totals["judged"], 0)
         self.assertEqual(run.totals["divergences"], 0)
         for name in (*soak.MODES, "kinformerd", "watcher"):
             self.assertGreater(run.streams[name]["events"], 20, name)
+        return run
+
+
+@needs_sim("a server of its own")
+class Soak(Rounds):
+    def test_nothing_is_lost_through_faults_of_every_kind(self):
+        run = self.run_tour(schedule.draw_tour(SEED, SECONDS, soak.PARTS))
+        self.assertGreater(run.totals["judged"], 0)
 
     def test_a_follower_with_a_defect_is_found(self):
         for defect, promise, patience in (("drop=10", "settled", "5"), ("store=5", "store", "60")):
             with self.subTest(defect=defect):
                 _, problem = self.run_rounds([[]], 2, "--patience", patience, "--defect", defect)
                 self.assertRegex(problem or "", rf"(?m)^{promise}: in-order: ")
+
+
+@needs_cluster("its own faults, on a cluster of its own")
+class ClusterSoak(Rounds):
+    def test_nothing_is_lost_through_faults_of_every_kind(self):
+        run = self.run_tour([schedule.draw_cluster_tour(SEED, SECONDS, soak.MODES)], "--server", "cluster")
+        for what in (*schedule.CLUSTER_ACTS.values(), *schedule.RESTORES.values(), "SIGSTOP of server", "SIGSTOP of etcd",
+                     "SIGKILL", "SIGSTOP", "reload"):
+            self.assertGreater(run.tally[what], 0, what)
 
 
 if __name__ == "__main__":

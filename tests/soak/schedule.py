@@ -144,14 +144,15 @@ def draw_tour(seed, seconds, parts):
 
 
 def draw_cluster_tour(seed, seconds, parts):
-    """The same in one round for a real server."""
+    """The same in one round for a real server; no two steps that cannot follow each other at once, since most take longer
+    than there is until the next one."""
     chance = random.Random(seed)
     steps = [Step(draw_time(chance, seconds), "act", name, "") for name in CLUSTER_ACTS]
-    for what in ("kill", "halt"):
-        steps += [Step(draw_time(chance, seconds), what, name, 1) for name in ("kinformerd", chance.choice(parts))]
-    steps += [Step(draw_time(chance, seconds), "halt", name, 1) for name in ("server", "etcd")]
+    killed, halted = chance.sample(parts, 2)
+    steps += [Step(draw_time(chance, seconds), "kill", name, 1) for name in ("kinformerd", killed)]
+    steps += [Step(draw_time(chance, seconds), "halt", name, 1) for name in ("server", "etcd", halted)]
     steps += [Step(round(seconds * part, 2), "restore", name, "") for part, name in zip((0.3, 0.7), RESTORES)]
-    return sorted([*steps, Step(draw_time(chance, seconds), "reload", "kinformerd", "")])
+    return sorted([*steps, Step(0, "reload", "kinformerd", "")])
 
 
 def lies(steps):
