@@ -461,6 +461,11 @@ class Shortening(unittest.TestCase):
         self.assertLess(0, sum(map(schedule.lies, rounds)), "some lie")
         self.assertLess(sum(map(schedule.lies, rounds)), len(rounds) / 2, "most do not")
 
+    def test_each_kind_of_fault_of_a_real_server_is_drawn(self):
+        rounds = [schedule.draw_round(7, number, 20, ["a", "b"], "cluster") for number in range(60)]
+        drawn = {step.name for steps in rounds for step in steps}
+        self.assertLess({*schedule.CLUSTER_ACTS, *schedule.RESTORES, "etcd"}, drawn)
+
 
 class Rounds(unittest.TestCase):
     def run_rounds(self, rounds, seconds, *args):

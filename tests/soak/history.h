@@ -33,6 +33,7 @@ struct soak_type {
     unsigned weight;  /* of its writes, of 100 */
 };
 #define SOAK_N_TYPES 4
+#define SOAK_WIDGETS 2 /* the custom resource */
 extern const struct soak_type soak_types[SOAK_N_TYPES];
 
 /* --- names --- */
