@@ -275,20 +275,6 @@ static int create(struct kinf_call *call, const struct target *target, struct ki
     return failed < 0 ? failed : parse_answer(target, &response, ret_object, err);
 }
 
-static int look_at_server(struct kinf_call *call, const struct target *target,
-                          const struct kinf_object **ret_object, struct kinf_error *err)
-{
-    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
-    struct kinf_request request = KINF_REQUEST_INIT;
-    int failed;
-
-    request.type = target->type;
-    request.name_space = target->name_space;
-    request.name = target->name;
-    failed = kinf__call_send(call, &request, &response, err);
-    return failed < 0 ? failed : parse_answer(target, &response, ret_object, err);
-}
-
 /* Makes sure that the object is there and ours. The server decides who created it. */
 static int claim(struct kinf_call *call, const struct target *target, struct kinf_str json,
                  const struct kinf_object **ret_object, struct kinf_error *err)
@@ -300,7 +286,7 @@ static int claim(struct kinf_call *call, const struct target *target, struct kin
     if (*ret_object == NULL)
         failed = create(call, target, json, ret_object, &own);
     if (failed == KINF_ERR_EXISTS)
-        failed = look_at_server(call, target, ret_object, &own);
+        failed = kinf__call_look(call, target->type, target->key, ret_object, &own);
     if (failed == 0)
         return check_owner(*ret_object, target, err);
     if (err != NULL)
@@ -313,15 +299,12 @@ static int claim(struct kinf_call *call, const struct target *target, struct kin
 static int judge_refusal(struct kinf_call *call, const struct target *target,
                          const struct kinf_error *refusal, struct kinf_error *err)
 {
-    kinf_auto_object const struct kinf_object *object = NULL;
     struct kinf__own_write write;
     struct kinf_error own = KINF_ERROR_INIT;
-    int failed = look_at_server(call, target, &object, &own);
-    bool is_gone = failed == 0 ? strcmp(kinf_object_uid(object), target->uid) != 0
-                               : failed == KINF_ERR_NOT_FOUND;
+    int is_gone = kinf__call_is_gone(call, target->type, target->key, target->uid, &own);
 
-    if (!is_gone) {
-        const struct kinf_error *why = failed < 0 ? &own : refusal;
+    if (is_gone <= 0) {
+        const struct kinf_error *why = is_gone < 0 ? &own : refusal;
 
         if (err != NULL)
             *err = *why;

@@ -121,6 +121,39 @@ int kinf__call_send(struct kinf_call *call, struct kinf_request *request,
     return failed;
 }
 
+int kinf__call_look(struct kinf_call *call, const struct kinf_type *type, const char *key,
+                    const struct kinf_object **ret_object, struct kinf_error *err)
+{
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    struct kinf_request request = KINF_REQUEST_INIT;
+    char name_space[KINF_NAME_MAX];
+    int failed;
+
+    request.type = type;
+    request.name = kinf__call_split_key(key, name_space);
+    request.name_space = name_space;
+    failed = kinf__call_send(call, &request, &response, err);
+    return failed < 0
+               ? failed
+               : kinf_object_new_from_json(type, response.body, response.len, ret_object, err);
+}
+
+int kinf__call_is_gone(struct kinf_call *call, const struct kinf_type *type, const char *key,
+                       const char *uid, struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed = kinf__call_look(call, type, key, &object, &own);
+
+    if (failed == 0)
+        return strcmp(kinf_object_uid(object), uid) != 0;
+    if (failed == KINF_ERR_NOT_FOUND)
+        return 1;
+    if (err != NULL)
+        *err = own;
+    return failed;
+}
+
 /* What was written must be known: want of memory is waited out. */
 static int parse(struct kinf_call *call, const struct kinf_type *type, struct kinf_str body,
                  const struct kinf_object **ret_object)
@@ -263,6 +296,18 @@ int kinf_call_request(struct kinf_call *call, const struct kinf_request *request
 
 /* --- delete --- */
 
+/* There are others than that another one has its name. */
+static int judge_conflict(struct kinf_call *call, const struct kinf_object *object,
+                          struct kinf_error *err)
+{
+    int is_gone = kinf__call_is_gone(call, kinf_object_type(object), kinf_object_key(object),
+                                     kinf_object_uid(object), err);
+
+    if (is_gone < 0)
+        return is_gone;
+    return is_gone != 0 ? 0 : KINF_ERR_CONFLICT;
+}
+
 int kinf_call_delete(struct kinf_call *call, const struct kinf_object *object,
                      struct kinf_error *err)
 {
@@ -279,9 +324,10 @@ int kinf_call_delete(struct kinf_call *call, const struct kinf_object *object,
     request.name_space = name_space;
     request.if_uid = kinf_object_uid(object);
     failed = kinf__call_write(call, kinf_object_key(object), &request, NULL, &own);
-    /* It is gone, or another one has its name. */
-    if (failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_CONFLICT)
+    if (failed == KINF_ERR_NOT_FOUND)
         return 0;
+    if (failed == KINF_ERR_CONFLICT)
+        failed = judge_conflict(call, object, &own);
     if (failed < 0 && err != NULL)
         *err = own;
     return failed;

@@ -195,6 +195,14 @@ const char *kinf__call_make_key(char key[KINF__KEY_SIZE], const char *name_space
 /* A request, complete but for what the term allows. */
 KINF_MUST_CHECK int kinf__call_send(struct kinf_call *call, struct kinf_request *request,
                                     struct kinf_response *ret_response, struct kinf_error *err);
+/* The object of a key, as the server has it. Errors: of the request. */
+KINF_MUST_CHECK int kinf__call_look(struct kinf_call *call, const struct kinf_type *type,
+                                    const char *key, const struct kinf_object **ret_object,
+                                    struct kinf_error *err);
+/* Whether the server has nothing of this key, or an object with another uid: 0 or 1. Errors: as
+ * kinf__call_look(); then nobody can say. */
+KINF_MUST_CHECK int kinf__call_is_gone(struct kinf_call *call, const struct kinf_type *type,
+                                       const char *key, const char *uid, struct kinf_error *err);
 /* A write to the object of a key, which is remembered. */
 KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
                                      struct kinf_request *request,

@@ -66,25 +66,6 @@ static int do_present(struct kinf_call *call, struct kinf_error *err)
 
 /* --- it is not --- */
 
-/* Errors: KINF_ERR_NOT_FOUND. */
-static int ask_server(struct kinf_call *call, const struct kinf_object **ret_object,
-                      struct kinf_error *err)
-{
-    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
-    struct kinf_request request = KINF_REQUEST_INIT;
-    char name_space[KINF_NAME_MAX];
-    int failed;
-
-    request.verb = KINF_VERB_GET;
-    request.type = kinf__primary(call->controller)->informer->type;
-    request.name = kinf__call_split_key(call->key, name_space);
-    request.name_space = name_space;
-    failed = kinf_call_request(call, &request, &response, err);
-    if (failed < 0)
-        return failed;
-    return kinf_object_new_from_json(request.type, response.body, response.len, ret_object, err);
-}
-
 /* Any text may have been a key: of one that is none, there is no object. */
 static bool is_key(struct kinf_call *call)
 {
@@ -108,7 +89,7 @@ static int do_absent(struct kinf_call *call, struct kinf_error *err)
     if (!kinf__trigger_has_place(trigger, trigger->informer->type, call->key))
         return 0;
     if (is_key(call))
-        failed = ask_server(call, &call->object, &own);
+        failed = kinf__call_look(call, trigger->informer->type, call->key, &call->object, &own);
     if (failed < 0 && failed != KINF_ERR_NOT_FOUND) {
         if (err != NULL)
             *err = own;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/notify.h"
+#include "serve/catalog.h"
 #include "serve/definitions.h"
 
 #define COLUMNS_MS 10000 /* between two looks */
@@ -270,14 +271,17 @@ static bool are_columns_due(struct kinf__errand *errand)
     return true;
 }
 
+/* A custom resource that was away when the server was asked is none of what it has. */
 static bool is_catalog_due(struct kinf__errand *errand)
 {
+    const struct kinf__serving *serving = errand->watches->serving;
     int64_t now_ms = kinf__clock_now_ms();
 
-    if (!atomic_load(&errand->watches->is_catalog_due) || now_ms < errand->catalog_ms)
+    if (serving == NULL || now_ms < errand->catalog_ms)
         return false;
     errand->catalog_ms = kinf__clock_add_ms(now_ms, CATALOG_MS);
-    return true;
+    return atomic_load(&errand->watches->is_catalog_due) ||
+           kinf__catalog_is_outdated(serving->server);
 }
 
 /* --- what the header promises --- */

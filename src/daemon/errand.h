@@ -19,7 +19,7 @@ enum kinf__errand_kind {
     KINF__ERRAND_LOOK_UP,   /* what the names of resources mean that are gone */
     KINF__ERRAND_ON_DEMAND, /* types that were asked for */
     KINF__ERRAND_COLUMNS,   /* how custom resources are shown */
-    KINF__ERRAND_CATALOG,   /* what it has, as at a start that did not ask */
+    KINF__ERRAND_CATALOG,   /* what it has, as at a start that did not ask, or asked too early */
 };
 
 struct kinf__errand {

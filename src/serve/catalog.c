@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "json/scan.h"
 #include "rest/discovery_cache.h"
+#include "serve/exchange_priv.h"
 #include "serve/report.h"
 #include "serve/server_priv.h"
 
@@ -245,6 +246,29 @@ int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_c
     }
     *ret_catalog = catalog;
     return 0;
+}
+
+static bool is_missing(const struct kinf__server *server, const struct kinf__source *source)
+{
+    const struct kinf_type *type = source->type;
+    struct kinf_informer_status status;
+
+    if (source->is_unserved || source->is_retired ||
+        kinf__catalog_find(server->catalog, type->group, type->version, type->resource) != NULL)
+        return false;
+    kinf__source_status(source, &status);
+    return status.state == KINF_STATE_LIVE;
+}
+
+bool kinf__catalog_is_outdated(struct kinf__server *server)
+{
+    bool is_outdated = false;
+
+    kinf__mutex_lock(&server->lock);
+    for (size_t i = 0; server->catalog != NULL && i < server->n_sources && !is_outdated; i++)
+        is_outdated = is_missing(server, server->sources[i]);
+    kinf__mutex_unlock(&server->lock);
+    return is_outdated;
 }
 
 /* --- documents --- */

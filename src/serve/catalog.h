@@ -56,6 +56,10 @@ const char *kinf__catalog_version(const struct kinf__catalog *catalog);
  */
 struct kinf__server;
 
+/* Whether it lacks a type that a source has from the server right now: the server did not serve it
+ * when it was asked what it has. Takes the lock. */
+bool kinf__catalog_is_outdated(struct kinf__server *server);
+
 KINF_MUST_CHECK int kinf__catalog_write_groups(const struct kinf__server *server,
                                                struct kinf__buffer *out);
 KINF_MUST_CHECK int kinf__catalog_write_group(const struct kinf__server *server, const char *group,

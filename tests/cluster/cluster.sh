@@ -18,6 +18,7 @@ usage: cluster.sh COMMAND DIR
   kill-etcd, start-etcd  the same of etcd; the apiserver goes on without it
   rotate             new certificates for the apiserver, which takes them by itself, and for user.kubeconfig's user,
                      in the same files
+  rotate-authority   a new authority, and certificates of it for the same and for the admin; meanwhile both are trusted
   checkpoint         keep a copy of etcd's data (stops and starts both)
   rollback           go back to that copy, as a restore from a backup does: resourceVersions repeat
   status             say what runs; 0 when both do
@@ -150,7 +151,7 @@ start_apiserver()
         --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="${server##*:}" \
         --endpoint-reconciler-type=none --service-cluster-ip-range=10.0.0.0/24 \
         --tls-cert-file="$dir/pki/serving.crt" --tls-private-key-file="$dir/pki/serving.key" \
-        --client-ca-file="$dir/pki/ca.crt" --token-auth-file="$dir/tokens.csv" \
+        --client-ca-file="$dir/pki/trusted.crt" --token-auth-file="$dir/tokens.csv" \
         --authorization-mode=RBAC --disable-admission-plugins=ServiceAccount \
         --service-account-issuer=https://kubernetes.default.svc \
         --service-account-key-file="$dir/pki/service-account.pub" \
@@ -375,6 +376,7 @@ start-apiserver) start_apiserver_again ;;
 kill-etcd) end etcd 0 ;;
 start-etcd) start_etcd_again ;;
 rotate) renew_certificates &>"$dir/openssl.log" ;;
+rotate-authority) renew_authority &>"$dir/openssl.log" ;;
 checkpoint) checkpoint ;;
 rollback) rollback ;;
 status) status ;;

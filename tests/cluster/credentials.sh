@@ -56,6 +56,7 @@ make_certificates()
     ca_config >"$dir/pki/ca.cnf"
     make_authority ca
     make_authority wrong-ca
+    cp "$dir/pki/ca.crt" "$dir/pki/trusted.crt"
     issue serving serving /CN=kube-apiserver '1 day ago' '3650 days'
     issue expired-serving serving /CN=kube-apiserver '30 days ago' '1 day ago'
     issue admin client /O=system:masters/CN=admin '1 day ago' '3650 days'
@@ -77,6 +78,40 @@ renew_certificates()
 {
     renew serving serving /CN=kube-apiserver
     renew user client /O=developers/CN=user
+}
+
+# trust FILE...: whose certificates the apiserver takes, and its clients, from now on.
+trust()
+{
+    (cd "$dir/pki" && cat "$@" >trusted.new && mv trusted.new trusted.crt)
+    make_kubeconfigs
+}
+
+serves_trusted()
+{
+    openssl s_client -connect "${server#https://}" -CAfile "$dir/pki/ca.crt" -verify_return_error </dev/null
+}
+
+# In the order in which nobody is refused: all trust both authorities before there are certificates of
+# the new one, and the old one until there are none of its own.
+renew_authority()
+{
+    local name tries=$((ready_seconds * 5))
+
+    name=authority-$(openssl rand -hex 4)
+    make_authority "$name"
+    trust "$name.crt" ca.crt
+    mv "$dir/pki/$name.key" "$dir/pki/ca.key"
+    mv "$dir/pki/$name.crt" "$dir/pki/ca.crt"
+    renew admin client /O=system:masters/CN=admin
+    make_kubeconfigs
+    wait_ready
+    renew_certificates
+    until serves_trusted; do
+        ((tries-- > 0)) || fail "the apiserver does not take its new certificate"
+        sleep 0.2
+    done
+    trust ca.crt
 }
 
 # A token file for each user, too: what a mounted or rotated token looks like to a client.
@@ -104,7 +139,7 @@ inline()
 # kubeconfig NAME CLUSTER_NAME CLUSTER_FIELDS USER_FIELDS [NAMESPACE], the fields indented by four.
 kubeconfig()
 {
-    cat >"$dir/$1.kubeconfig" <<EOF
+    cat >"$dir/kubeconfig.new" <<EOF
 apiVersion: v1
 clusters:
 - cluster:
@@ -125,19 +160,20 @@ users:
   user:
 $4
 EOF
+    mv "$dir/kubeconfig.new" "$dir/$1.kubeconfig"
 }
 
-# Written at each start, since the port is new.
+# Written at each start, since the port is new, and for a new authority.
 make_kubeconfigs()
 {
     local ca admin
 
-    ca="    certificate-authority-data: $(inline ca.crt)"
+    ca="    certificate-authority-data: $(inline trusted.crt)"
     admin="    client-certificate-data: $(inline admin.crt)
     client-key-data: $(inline admin.key)"
 
     kubeconfig admin kind-test "$ca" "$admin"
-    kubeconfig admin-files minikube "    certificate-authority: $dir/pki/ca.crt
+    kubeconfig admin-files minikube "    certificate-authority: $dir/pki/trusted.crt
     extensions:
     - extension:
         provider: minikube.sigs.k8s.io
@@ -146,7 +182,7 @@ make_kubeconfigs()
     kubeconfig admin-token test "$ca" "    token: $(<"$dir/tokens/admin")"
     kubeconfig user test "$ca" "    client-certificate-data: $(inline user.crt)
     client-key-data: $(inline user.key)"
-    kubeconfig user-files test "$ca" "    client-certificate: $dir/pki/user.crt
+    kubeconfig user-files test "    certificate-authority: $dir/pki/trusted.crt" "    client-certificate: $dir/pki/user.crt
     client-key: $dir/pki/user.key"
     kubeconfig token test "$ca" "    token: $(<"$dir/tokens/reader")"
     kubeconfig token-file test "$ca" "    tokenFile: $dir/tokens/reader"

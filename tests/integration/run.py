@@ -37,7 +37,7 @@ MODULE_SECONDS = int(os.environ.get("KINF_TEST_MODULE_SECONDS", 1800))
 END_SECONDS = 60  # a cluster's end, at the most
 
 # The longest modules of either server first, so that none of them is what the others wait for at the end.
-FIRST = ["test_packages",
+FIRST = ["test_packages", "test_soak",
          "test_frozen", "test_on_demand", "test_serve_restored", "test_serve_hostile", "test_elector", "test_restarts",
          "test_serve_pass", "test_serve_tunnel", "test_serve_session", "test_serve_auth", "test_withdrawn",
          "test_dead_streams", "test_examples", "test_conversion", "test_configmap_sync", "test_controllers"]

@@ -1,4 +1,5 @@
-"""The soak: its oracle finds each class of defect and accuses nobody who is right; and a short form of it all.
+"""The soak: its oracle finds each class of defect and accuses nobody who is right; and a short form of it all, on both
+servers.
 
 The oracle's own tests write the history by hand and are the followers, so they need no server.
 """
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import ROOT, needs_sim, wait_until
+from harness import ROOT, needs_cluster, needs_sim, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "soak"))
 
@@ -125,6 +126,43 @@ class OracleTest(unittest.TestCase):
         self.oracle.divergences.clear()
         self.oracle.tell("restore")
         self.assertEqual(self.found(), set())
+
+    def test_a_restore_undoes_something_of_everybody_or_not(self):
+        keys = [f"soak-{i}/o-1" for i in range(4)]
+
+        def undoes():
+            self.assertEqual(self.found(), set())
+            return self.oracle.tell("undoes", "f")["undoes"]
+
+        for key in keys:
+            self.note("7 1 11", key=key)
+        self.oracle.tell("backup")
+        follower = self.follow("f handler types=pods")
+        follower.say(*(f"A {POD} {key} 7 1 11 1" for key in keys))
+        for i, key in enumerate(keys):
+            self.note("7 2 12", key=key)
+            follower.say(f"U {POD} {key} 7 2 12 1 11")
+            self.assertEqual(undoes(), i == len(keys) - 1)
+        self.note(("gone", 3), key=keys[0])
+        follower.say(f"D {POD} {keys[0]} 7 3 12 0")
+        self.assertFalse(undoes(), "it has nothing there any more")
+
+    def test_what_a_server_does_not_serve_may_be_told_as_deleted(self):
+        widget = "widgets.soak.kinformer.dev"
+        self.oracle.tell("note", widget, KEY, "7 1 11")
+        self.note("7 1 11")
+        lines = ("A {0} {1} 7 1 11 1", "D {0} {1} 7 1 11 1", "A {0} {1} 7 1 11 1")
+        for resource, right in ((widget, set()), (POD, {"history"})):
+            with self.subTest(resource=resource):
+                self.oracle.divergences.clear()
+                self.oracle.tell("withdraws", 1)
+                self.follow("f handler types=" + resource).say(*(line.format(resource, KEY) for line in lines))
+                self.assertEqual(self.found(), right)
+                self.followers[-1].socket.close()
+        self.oracle.divergences.clear()
+        self.oracle.tell("withdraws", 0)
+        self.follow("f handler types=" + widget).say(*(line.format(widget, KEY) for line in lines))
+        self.assertEqual(self.found(), {"history"})
 
     def test_a_restored_server_has_another_object_of_that_name(self):
         self.note("7 1 11")
@@ -423,29 +461,49 @@ class Shortening(unittest.TestCase):
         self.assertLess(0, sum(map(schedule.lies, rounds)), "some lie")
         self.assertLess(sum(map(schedule.lies, rounds)), len(rounds) / 2, "most do not")
 
+    def test_each_kind_of_fault_of_a_real_server_is_drawn(self):
+        rounds = [schedule.draw_round(7, number, 20, ["a", "b"], "cluster") for number in range(60)]
+        drawn = {step.name for steps in rounds for step in steps}
+        self.assertLess({*schedule.CLUSTER_ACTS, *schedule.RESTORES, "etcd"}, drawn)
 
-@needs_sim("a server of its own")
-class Soak(unittest.TestCase):
+
+class Rounds(unittest.TestCase):
     def run_rounds(self, rounds, seconds, *args):
         """Its run, and how it diverged, if it did."""
         run = soak.Run(soak.parse(["--mode", "asan", "--seed", str(SEED), "--no-clients", "--rate", "150", "--round",
                                    str(seconds), *args]))
         return run, run.run(lambda number: rounds[number] if number < len(rounds) else None)
 
-    def test_nothing_is_lost_through_faults_of_every_kind(self):
-        run, problem = self.run_rounds(schedule.draw_tour(SEED, SECONDS, soak.PARTS), SECONDS)
+    def run_tour(self, rounds, *args):
+        run, problem = self.run_rounds(rounds, SECONDS, *args)
         self.assertIsNone(problem, f"round {len(run.rounds) - 1}: {run.rounds[-1]}")
         self.assertGreater(run.n_events(), 500)
-        self.assertGreater(run.totals["judged"], 0)
         self.assertEqual(run.totals["divergences"], 0)
         for name in (*soak.MODES, "kinformerd", "watcher"):
             self.assertGreater(run.streams[name]["events"], 20, name)
+        return run
+
+
+@needs_sim("a server of its own")
+class Soak(Rounds):
+    def test_nothing_is_lost_through_faults_of_every_kind(self):
+        run = self.run_tour(schedule.draw_tour(SEED, SECONDS, soak.PARTS))
+        self.assertGreater(run.totals["judged"], 0)
 
     def test_a_follower_with_a_defect_is_found(self):
         for defect, promise, patience in (("drop=10", "settled", "5"), ("store=5", "store", "60")):
             with self.subTest(defect=defect):
                 _, problem = self.run_rounds([[]], 2, "--patience", patience, "--defect", defect)
                 self.assertRegex(problem or "", rf"(?m)^{promise}: in-order: ")
+
+
+@needs_cluster("its own faults, on a cluster of its own")
+class ClusterSoak(Rounds):
+    def test_nothing_is_lost_through_faults_of_every_kind(self):
+        run = self.run_tour([schedule.draw_cluster_tour(SEED, SECONDS, soak.MODES)], "--server", "cluster")
+        for what in (*schedule.CLUSTER_ACTS.values(), *schedule.RESTORES.values(), "SIGSTOP of server", "SIGSTOP of etcd",
+                     "SIGKILL", "SIGSTOP", "reload"):
+            self.assertGreater(run.tally[what], 0, what)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import tempfile
 import unittest
 
@@ -94,6 +95,35 @@ class Withdrawn(unittest.TestCase):
                 served.daemon.stop()
 
 
+def names_of(served, version="v1"):
+    """None: it is not served."""
+    status, _, body = ask(served, TARGET.format(version))
+    return [item["metadata"]["name"] for item in json.loads(body)["items"]] if status == 200 else None
+
+
+class Reload(unittest.TestCase):
+    def is_gone_at_a_reload(self, served):
+        """Which may believe what it asked the server some seconds before."""
+        n_reloads = served.daemon.count_log("configuration read again")
+        served.daemon.process.send_signal(signal.SIGHUP)
+        served.daemon.wait_logged("configuration read again", n_reloads + 1)
+        return names_of(served) is None
+
+    def test_what_was_away_at_a_reload_is_served_when_it_is_back(self):
+        define()
+        wait_until(lambda: can_make("a"), "an object can be made")
+        with Served("--config", brief_config(self, RESOURCE), resource=()) as served:
+            self.assertEqual(names_of(served), ["a"])
+            cluster().kubectl("delete", "crd", RESOURCE, "--timeout=30s")
+            served.daemon.wait_logged("the server has no such resource any more")
+            wait_until(lambda: self.is_gone_at_a_reload(served), "it is gone")
+            define()
+            self.addCleanup(cluster().kubectl, "delete", "crd", RESOURCE, "--timeout=30s")
+            wait_until(lambda: can_make("b"), "an object can be made")
+            wait_until(lambda: names_of(served) == ["b"], "it is served again")
+            served.daemon.stop()
+
+
 class AnotherVersion(unittest.TestCase):
     """What a name means is asked again when the server says 404: the definition comes back as v2."""
 
@@ -126,14 +156,9 @@ class AnotherVersion(unittest.TestCase):
 
     def test_it_is_served(self):
         with Served("--config", brief_config(self, RESOURCE), resource=()) as served:
-            names = [item["metadata"]["name"] for item in body_of(served, TARGET.format("v1"))["items"]]
-            self.assertEqual(names, ["a"])
+            self.assertEqual(names_of(served), ["a"])
             self.come_back(served.daemon)
-
-            def is_served():
-                status, _, body = ask(served, TARGET.format("v2"))
-                return status == 200 and [item["metadata"]["name"] for item in json.loads(body)["items"]] == ["b"]
-            wait_until(is_served, "the new version is served", 120)
+            wait_until(lambda: names_of(served, "v2") == ["b"], "the new version is served", 120)
             self.assertEqual(ask(served, TARGET.format("v1"))[0], 404)
             groups = body_of(served, "/apis/withdrawn.kinformer.dev/v2")["resources"]
             self.assertEqual([resource["name"] for resource in groups], ["sprockets"])

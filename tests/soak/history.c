@@ -10,10 +10,10 @@
 #include <time.h>
 
 const struct soak_type soak_types[SOAK_N_TYPES] = {
-    { "pods", "/api/v1", "pods", 150, 40 },
-    { "deployments.apps", "/apis/apps/v1", "deployments", 30, 10 },
-    { "widgets.soak.kinformer.dev", "/apis/soak.kinformer.dev/v1", "widgets", 30, 10 },
-    { "leases.coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases", 10, 40 },
+    { "pods", "/api/v1", "pods", "Pod", 150, 40 },
+    { "deployments.apps", "/apis/apps/v1", "deployments", "Deployment", 30, 10 },
+    { "widgets.soak.kinformer.dev", "/apis/soak.kinformer.dev/v1", "widgets", "Widget", 30, 10 },
+    { "leases.coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases", "Lease", 10, 40 },
 };
 
 struct object {
@@ -343,6 +343,14 @@ void history_restore(void)
             history_note(id, backup);
         objects[id].is_in_flight = false;
     }
+}
+
+bool history_is_changed(uint64_t id)
+{
+    const struct soak_entry *live = history_live(id);
+
+    return live != NULL &&
+           memcmp(&live->version, &objects[id].backup.version, sizeof live->version) != 0;
 }
 
 uint64_t history_n_writes(void)

@@ -28,10 +28,12 @@ struct soak_type {
     const char *resource; /* as kubectl spells it */
     const char *path;     /* of the group */
     const char *plural;
+    const char *kind;
     unsigned n_names; /* in each namespace */
     unsigned weight;  /* of its writes, of 100 */
 };
 #define SOAK_N_TYPES 4
+#define SOAK_WIDGETS 2 /* the custom resource */
 extern const struct soak_type soak_types[SOAK_N_TYPES];
 
 /* --- names --- */
@@ -93,6 +95,8 @@ void history_forget_old(void);
 void history_back_up(void);
 void history_begin_restore(void);
 void history_restore(void);
+/* Whether it is there, and was not so when it was noted. */
+bool history_is_changed(uint64_t id);
 
 uint64_t history_n_writes(void);
 

@@ -15,7 +15,10 @@
  *   mirrors MS          waits until each widget has its ConfigMap, as the controllers make them
  *   backup, restoring, restore  the server's state was noted; is about to be so again; and is. Nobody
  *                       writes meanwhile
+ *   undoes NAME...      whether going back to what was noted changes something of each type in each
+ *                       namespace that each of these has
  *   lies 0|1            the server lies (stream.h)
+ *   withdraws 0|1       it does not serve widgets now and then
  *   forget              what was before the second last `forget` is told by nobody any more
  *   report              counts
  *   begin, note, mark, gone  RESOURCE KEY [UID RV SUM], [SUM], [RV]: history by hand, for tests
@@ -34,6 +37,7 @@
 
 #include "soak/history.h"
 #include "soak/leaders.h"
+#include "soak/served.h"
 #include "soak/stream.h"
 #include "soak/verdict.h"
 #include "soak/writer.h"
@@ -44,6 +48,7 @@
 #define PIECE           ((size_t)256 * 1024)
 #define TICK_MS         2
 #define N_TOLD          5 /* of what is missing */
+#define ALL_TYPES       ((1u << SOAK_N_TYPES) - 1)
 
 struct connection {
     int fd;
@@ -208,6 +213,11 @@ static void take_turn(bool *ret_has_commands)
         *ret_has_commands = polls[1].revents != 0;
 }
 
+static void take_quick_turn(void)
+{
+    take_turn(NULL);
+}
+
 /* --- settling --- */
 
 static const struct connection *find(const char *name)
@@ -309,13 +319,47 @@ static void settle(int64_t patience_ms, char *const *names, size_t n_names)
     bool is_settled = are_settled(names, n_names);
 
     while (!is_settled && soak_now_ms() < began_ms + patience_ms) {
-        take_turn(NULL);
+        take_quick_turn();
         is_settled = are_settled(names, n_names);
     }
     if (!is_settled)
         tell_unsettled(names, n_names);
     verdict_say("{\"settled\":%s,\"ms\":%lld}", is_settled ? "true" : "false",
                 (long long)(soak_now_ms() - began_ms));
+}
+
+/* --- what a restore undoes --- */
+
+/* Whether it has something of each type in each namespace that will be otherwise. */
+static bool is_undone(const struct stream *stream)
+{
+    unsigned missing[SOAK_N_TYPES] = { 0 }, any = 0; /* bits of namespaces */
+
+    for (uint64_t id = 0; id < soak_n_objects(); id++) {
+        if (stream_follows(stream, id))
+            missing[soak_type_of(id)] |= 1u << soak_namespace_of(id);
+    }
+    for (uint64_t id = 0; id < soak_n_objects(); id++) {
+        if (stream_has(stream, id) && history_is_changed(id))
+            missing[soak_type_of(id)] &= ~(1u << soak_namespace_of(id));
+    }
+    for (unsigned type = 0; type < SOAK_N_TYPES; type++)
+        any |= missing[type];
+    return any == 0;
+}
+
+static void tell_undone(char *const *names, size_t n_names)
+{
+    bool is_each = true;
+
+    history_lock();
+    for (size_t i = 0; i < n_names && is_each; i++) {
+        const struct connection *connection = find(names[i]);
+
+        is_each = connection != NULL && is_undone(connection->stream);
+    }
+    history_unlock();
+    verdict_say("{\"undoes\":%s}", is_each ? "true" : "false");
 }
 
 /* --- stores --- */
@@ -361,7 +405,7 @@ static void compare_stores(int64_t patience_ms)
 
     ask_for_stores();
     while (!have_whole_stores() && soak_now_ms() < end_ms)
-        take_turn(NULL);
+        take_quick_turn();
     for (int i = 0; i < MAX_CONNECTIONS; i++) {
         const struct stream *stream = connections[i].stream;
 
@@ -373,143 +417,6 @@ static void compare_stores(int64_t patience_ms)
             compare_store(stream);
     }
     verdict_say("{\"done\":\"stores\"}");
-}
-
-/* --- lists --- */
-
-struct listing {
-    const char *where;
-    unsigned type;
-    bool *has; /* of each object */
-};
-
-static void take_item(struct kinf_str item, void *ctx)
-{
-    const struct listing *listing = ctx;
-    const struct soak_entry *live;
-    struct identity identity;
-    struct version version;
-    uint64_t id = SOAK_NONE;
-
-    if (text_read_object(item, &version, &identity))
-        id = soak_object_id(listing->type, identity.name_space, identity.name);
-    if (id == SOAK_NONE)
-        return;
-    history_lock();
-    live = history_live(id);
-    if (live == NULL || memcmp(&live->version, &version, sizeof version) != 0)
-        verdict_diverges("served", "the %s lists %s at %llu, which is %s at %llu", listing->where,
-                         soak_describe(id), (unsigned long long)version.rv,
-                         live != NULL ? "there" : "gone",
-                         (unsigned long long)(live != NULL ? live->version.rv : 0));
-    history_unlock();
-    listing->has[id] = true;
-}
-
-static void compare_list(const struct listing *listing)
-{
-    history_lock();
-    for (uint64_t id = 0; id < soak_n_objects(); id++) {
-        if (soak_type_of(id) == listing->type && history_live(id) != NULL && !listing->has[id])
-            verdict_diverges("served", "the %s does not list %s", listing->where,
-                             soak_describe(id));
-    }
-    history_unlock();
-}
-
-static void list_type(const char *where, unsigned type, int64_t end_ms)
-{
-    bool *has = calloc(soak_n_objects(), sizeof *has), is_answered;
-    struct listing listing = { where, type, has };
-    char target[200];
-
-    if (has == NULL)
-        abort();
-    snprintf(target, sizeof target, "%s/%s", soak_types[type].path, soak_types[type].plural);
-    do {
-        is_answered = writers_list(where[1] == 'i', target, take_item, &listing);
-        if (!is_answered)
-            take_turn(NULL);
-    } while (!is_answered && soak_now_ms() < end_ms);
-    if (is_answered)
-        compare_list(&listing);
-    else
-        verdict_diverges("served", "the %s does not list %s", where, soak_types[type].resource);
-    free(has);
-}
-
-static void compare_lists(const char *where, int64_t patience_ms)
-{
-    for (unsigned type = 0; type < SOAK_N_TYPES; type++)
-        list_type(where, type, soak_now_ms() + patience_ms);
-    verdict_say("{\"done\":\"lists\"}");
-}
-
-/* --- what controllers make --- */
-
-#define WIDGETS 2
-
-struct mirrors {
-    uint64_t *rvs; /* by widget: of which state there is a ConfigMap; 0: there is none */
-    unsigned n_strange;
-};
-
-static void take_mirror(struct kinf_str item, void *ctx)
-{
-    struct mirrors *mirrors = ctx;
-    struct kinf_str content, rv = { NULL, 0 };
-    struct identity identity;
-    struct version version;
-    uint64_t id;
-
-    if (!text_read_object(item, &version, &identity))
-        return;
-    id = soak_object_id(WIDGETS, identity.name_space, identity.name);
-    if (id == SOAK_NONE)
-        return;
-    if (text_member(item, "data", &content) && text_member(content, "of", &rv))
-        mirrors->rvs[id] = text_number(rv);
-    else
-        mirrors->n_strange++;
-}
-
-/* The first widget that has not its ConfigMap, or has one and should not; SOAK_NONE: none. */
-static uint64_t first_unmirrored(void)
-{
-    struct mirrors mirrors = { calloc(soak_n_objects(), sizeof *mirrors.rvs), 0 };
-    uint64_t wrong = 0;
-
-    if (mirrors.rvs == NULL)
-        abort();
-    if (writers_list(false, "/api/v1/configmaps", take_mirror, &mirrors)) {
-        history_lock();
-        for (; wrong < soak_n_objects(); wrong++) {
-            const struct soak_entry *live = history_live(wrong);
-
-            if (soak_type_of(wrong) == WIDGETS &&
-                mirrors.rvs[wrong] != (live != NULL ? live->version.rv : 0))
-                break;
-        }
-        history_unlock();
-    }
-    free(mirrors.rvs);
-    return wrong < soak_n_objects() ? wrong : SOAK_NONE;
-}
-
-static void wait_mirrored(int64_t patience_ms)
-{
-    int64_t end_ms = soak_now_ms() + patience_ms;
-    uint64_t wrong = first_unmirrored();
-
-    while (wrong != SOAK_NONE && soak_now_ms() < end_ms) {
-        for (int i = 0; i < 50; i++)
-            take_turn(NULL);
-        wrong = first_unmirrored();
-    }
-    if (wrong != SOAK_NONE)
-        verdict_diverges("controller", "the ConfigMap of %s is not as it should be",
-                         soak_describe(wrong));
-    verdict_say("{\"done\":\"mirrors\"}");
 }
 
 /* --- the report --- */
@@ -549,7 +456,7 @@ static void pause_writers(void)
 {
     writers_pause();
     while (!writers_are_idle())
-        take_turn(NULL);
+        take_quick_turn();
 }
 
 /* RESOURCE KEY and what the command has besides. */
@@ -587,7 +494,7 @@ static void change_history(char *const *words, size_t n_words)
     if (strcmp(words[0], "restore") == 0)
         leaders_restored();
     if (strcmp(words[0], "restore") == 0 || strcmp(words[0], "forget") == 0)
-        writers_judge_sessions(words[0][0] == 'f');
+        writers_judge_sessions(words[0][0] == 'f' ? ALL_TYPES : 0);
 }
 
 /* What the sidecar is told is what it serves. */
@@ -595,7 +502,14 @@ static void be_lied_to(bool are_lied_to)
 {
     streams_lied_to(are_lied_to);
     if (are_lied_to)
-        writers_judge_sessions(false); /* until the next quiet */
+        writers_judge_sessions(0); /* until the next quiet */
+}
+
+static void withdraw(bool is_withdrawn)
+{
+    streams_withdraw(is_withdrawn ? 1u << SOAK_WIDGETS : 0);
+    if (is_withdrawn)
+        writers_judge_sessions(ALL_TYPES & ~(1u << SOAK_WIDGETS)); /* until the next quiet */
 }
 
 static void obey(char *const *words, size_t n_words)
@@ -611,11 +525,15 @@ static void obey(char *const *words, size_t n_words)
         return;
     }
     if (strcmp(words[0], "lists") == 0 && n_words == 3) {
-        compare_lists(words[1], (int64_t)number(words[2]));
+        served_compare_lists(words[1], (int64_t)number(words[2]), take_quick_turn);
+        return;
+    }
+    if (strcmp(words[0], "undoes") == 0) {
+        tell_undone(words + 1, n_words - 1);
         return;
     }
     if (strcmp(words[0], "mirrors") == 0) {
-        wait_mirrored(argument);
+        served_wait_mirrored(argument, take_quick_turn);
         return;
     }
     if (strcmp(words[0], "report") == 0) {
@@ -628,6 +546,8 @@ static void obey(char *const *words, size_t n_words)
         pause_writers();
     else if (strcmp(words[0], "lies") == 0)
         be_lied_to(argument != 0);
+    else if (strcmp(words[0], "withdraws") == 0)
+        withdraw(argument != 0);
     else
         change_history(words, n_words);
     verdict_say("{\"done\":\"%s\"}", words[0]);

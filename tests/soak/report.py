@@ -90,7 +90,8 @@ def faults(run):
     lines = ["| fault | how often |", "|---|---|"]
     of_server = (*schedule.FAULTS, *schedule.ACTS) if run.arguments.server == "sim" else schedule.CLUSTER_ACTS.values()
     halts = [f"SIGSTOP of {name}" for name in HALTED[run.arguments.server]]
-    names = (*of_server, "restore", *halts, "SIGKILL", "SIGSTOP", "reload")
+    restores = schedule.RESTORES.values() if run.arguments.server == "cluster" else ("restore",)
+    names = (*of_server, *restores, *halts, "SIGKILL", "SIGSTOP", "reload")
     lines += [f"| {name} | {run.tally[name]} |" for name in names]
     return lines
 

@@ -18,6 +18,8 @@ READS = ("list,watch,watchlist", "watch,watchlist", "list")
 # told as deleted meanwhile is no divergence, and no read by the sidecar is judged. So most rounds have none of them.
 LIES = ("empty", "grow", "flip")
 LYING_ROUNDS = 0.25
+# Rounds with a restore, of those in which it does not lie.
+RESTORING_ROUNDS = {"sim": 0.2, "cluster": 0.4}
 
 
 def place(chance):
@@ -63,9 +65,15 @@ ACTS = ("drop", "expire", "rotate")
 # By what servers.py calls them: as the report does.
 CLUSTER_ACTS = {"crash": "kube-apiserver killed by SIGKILL, and started", "crash_etcd": "etcd killed by SIGKILL, and started",
                 "restart": "kube-apiserver ended by SIGTERM, and started", "compact": "etcd compacted",
+                "withdraw_versions": "the custom resource withdrawn, and served again",
                 "withdraw": "the followers' rights withdrawn, until the next quiet",
                 "change_versions": "the versions of the custom resource changed",
-                "rotate": "certificates of kube-apiserver and of the followers changed"}
+                "rotate": "certificates of kube-apiserver and of the followers changed",
+                "rotate_authority": "the authority and all its certificates changed"}
+
+# The name of a restore, and what the report calls it.
+OVERTAKEN = "overtaken"
+RESTORES = {"server": "restore", OVERTAKEN: "restore, overtaken by writes before anybody looks"}
 
 # A watch that goes on meets no fault: by these everybody asks again.
 ASK_AGAIN = {**dict.fromkeys(FAULTS, "drop"),
@@ -113,8 +121,9 @@ def draw_round(seed, number, seconds, parts, server="sim"):
     steps, faults = [], FAULTS if chance.random() < LYING_ROUNDS else TRUTHFUL
     for _ in range(chance.randint(3, most)):
         steps += draw(chance, seconds, parts, faults)
-    if faults is TRUTHFUL and chance.random() < 0.2:
-        steps.append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
+    if faults is TRUTHFUL and chance.random() < RESTORING_ROUNDS[server]:
+        kinds = tuple(RESTORES) if server == "cluster" else ("server",)
+        steps.append(Step(round(seconds * 0.5, 2), "restore", chance.choice(kinds), ""))
     return sorted(steps)
 
 
@@ -134,8 +143,24 @@ def draw_tour(seed, seconds, parts):
     return [sorted(steps) for steps in rounds]
 
 
+def draw_cluster_tour(seed, seconds, parts):
+    """The same in one round for a real server; no two steps that cannot follow each other at once, since most take longer
+    than there is until the next one."""
+    chance = random.Random(seed)
+    steps = [Step(draw_time(chance, seconds), "act", name, "") for name in CLUSTER_ACTS]
+    killed, halted = chance.sample(parts, 2)
+    steps += [Step(draw_time(chance, seconds), "kill", name, 1) for name in ("kinformerd", killed)]
+    steps += [Step(draw_time(chance, seconds), "halt", name, 1) for name in ("server", "etcd", halted)]
+    steps += [Step(round(seconds * part, 2), "restore", name, "") for part, name in zip((0.3, 0.7), RESTORES)]
+    return sorted([*steps, Step(0, "reload", "kinformerd", "")])
+
+
 def lies(steps):
     return any(step.what == "fault" and step.name in LIES for step in steps)
+
+
+def withdraws(steps):
+    return any(step.what == "act" and step.name == "withdraw_versions" for step in steps)
 
 
 def write(path, rounds):

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 import schedule
 from harness import Cluster, wait_until
@@ -18,7 +19,8 @@ WIDGETS = os.path.join(HERE, "widgets.yaml")
 # A fault that never comes: how many requests it would have been for is counted.
 COUNT = "list,watch,watchlist * 500 user-agent=kinformer skip=1000000000"
 # Longer than anybody waits between two requests.
-OUTAGE = "list,watch,watchlist * 503 user-agent=kinformer for=2s"
+OUTAGE_SECONDS = 2
+OUTAGE = f"list,watch,watchlist * 503 user-agent=kinformer for={OUTAGE_SECONDS}s"
 
 
 def key_to_version(text):
@@ -65,7 +67,7 @@ class SimServer:
     def restore(self):
         """With the outage that it is for everybody: without one nobody can notice it (docs/limits.md)."""
         self.add_fault(OUTAGE)
-        self.act("restore")
+        self.sim.act("restore")
         self.act("drop")
 
     def add_fault(self, line):
@@ -104,6 +106,9 @@ class ClusterServer:
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "soak"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "user"}]})
+    # Versions of widgets that are served, and the one that is stored: those that come in turn, the first ones last.
+    VERSIONS = ((("v1", "v1beta1"), "v1beta1"), (("v1", "v1beta1"), "v1"), (("v1",), "v1"))
+    WITHDRAWN_SECONDS = 3
     SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
         "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}}
 
@@ -112,7 +117,7 @@ class ClusterServer:
         self.tally = collections.Counter()
         self.n_reads = 0
         self.kubeconfig = self.cluster.kubeconfig("user-files")
-        self.is_stored_old = False  # widgets, as v1beta1
+        self.n_versions = -1  # changes of VERSIONS, less one
         self.cluster.kubectl("create", "-f", WIDGETS)
         self.cluster.kubectl("wait", "--for=condition=Established", "crd/widgets.soak.kinformer.dev")
         self.is_granted = False
@@ -149,13 +154,31 @@ class ClusterServer:
     def rotate(self):
         self.cluster.run_script("rotate")
 
-    def change_versions(self):
-        """Widgets are served as v1beta1, too, and stored as that or as v1 in turn, which ends their watches."""
-        self.is_stored_old = not self.is_stored_old
-        versions = [{"name": name, "served": True, "storage": (name == "v1") != self.is_stored_old, "schema": self.SCHEMA}
+    def rotate_authority(self):
+        self.cluster.run_script("rotate-authority")
+
+    def serve_versions(self, served, stored):
+        versions = [{"name": name, "served": name in served, "storage": name == stored, "schema": self.SCHEMA}
                     for name in ("v1", "v1beta1")]
         self.cluster.kubectl("patch", "crd", "widgets.soak.kinformer.dev", "--type", "merge", "-p",
                              json.dumps({"spec": {"versions": versions}}))
+
+    def change_versions(self):
+        """Beside v1 there is v1beta1, which is stored, or served alone, or withdrawn. Each change ends all watches."""
+        self.n_versions += 1
+        self.serve_versions(*self.VERSIONS[self.n_versions % len(self.VERSIONS)])
+
+    def withdraw_versions(self):
+        """All of them, and back: to who follows v1 what there is was deleted, and is added again."""
+        _, stored = versions = self.VERSIONS[self.n_versions % len(self.VERSIONS)]
+        self.serve_versions((), stored)
+        wait_until(lambda: not self.are_widgets_served(), "no widgets")
+        time.sleep(self.WITHDRAWN_SECONDS)
+        self.serve_versions(*versions)
+        wait_until(self.are_widgets_served, "widgets")
+
+    def are_widgets_served(self):
+        return self.cluster.try_kubectl("get", "--raw", "/apis/soak.kinformer.dev/v1/widgets?limit=1")
 
     def compact(self):
         self.cluster.loader("compact")
@@ -176,10 +199,17 @@ class ClusterServer:
     def back_up(self):
         self.cluster.run_script("checkpoint")
 
+    def break_off(self):
+        """An outage for everybody, which ends with restore()."""
+        self.cluster.run_script("kill-apiserver")
+        time.sleep(OUTAGE_SECONDS)
+
     def restore(self):
         self.cluster.run_script("rollback")
         self.is_granted = True  # as at the backup
-        self.tally["restore"] += 1
+
+    def version(self):
+        return int(json.loads(self.cluster.kubectl("get", "--raw", "/api/v1/pods?limit=1"))["metadata"]["resourceVersion"])
 
     def end_faults(self, _):
         self.grant()

@@ -20,7 +20,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -35,7 +34,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import clients  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
-from harness import ROOT, daemon_path  # pylint: disable=wrong-import-position
+from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-import-position
+from parts import Client, Diverged, Part  # pylint: disable=wrong-import-position
 from servers import ClusterServer, SimServer  # pylint: disable=wrong-import-position
 
 ANSWER_SECONDS = 900
@@ -44,18 +44,11 @@ WATCHING = ("watcher", *clients.NAMES)  # the sidecar
 PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", *WATCHING)
 TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
 
-# What a process may have more than at the first quiet: connections that are kept or about to be closed, of which it may
-# have had none yet; the sidecar's history.
-MORE_FILES, MORE_THREADS = 32, 4
-MORE_KIB = 96 * 1024
 MAX_TOLD = 20  # divergences of a round
+MORE_VERSIONS = 50  # that may have been written while the last one was asked for
 
 
 SERVERS = {"sim": SimServer, "cluster": ClusterServer}
-
-
-class Diverged(Exception):
-    pass
 
 
 def free_port():
@@ -126,80 +119,7 @@ class Oracle:
         self.process.stdout.close()
 
 
-# --- the parts -------------------------------------------------------------------------------------
-
-
-class Part:
-    """A program that is killed, halted and started again; its log is appended to."""
-
-    def __init__(self, name, folder, command, env=None, stdout=None, is_judged=True):
-        self.name, self.command, self.env, self.stdout = name, command, env, stdout
-        self.log = os.path.join(folder, name + ".log")
-        self.is_judged = is_judged  # it tells the oracle by this name
-        self.level = None
-        self.n_starts = 0
-        self.start()
-
-    def start(self):
-        out = self.stdout() if self.stdout else None
-        with open(self.log, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=out or log, stderr=log,
-                                            env={**os.environ, **(self.env or {})})
-        if out:
-            out.close()
-        self.level = None
-        self.n_starts += 1
-
-    def check(self):
-        """It must not end by itself, for which a sanitizer has reasons, too; but who is refused before it is synced may,
-        and is started again, as a supervisor would."""
-        code = self.process.poll()
-        if code == 1 and re.search(r"answered 40[13]\b", self.log_text().rstrip().rpartition("\n")[2]):
-            self.start()
-        elif code is not None:
-            raise Diverged(f"{self.name} ended with {code}: {self.log_text()[-3000:]}")
-
-    def log_text(self):
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()  # some of the clients run until then
-
-    def usage(self):
-        """Descriptors, threads, and KiB of memory."""
-        place = f"/proc/{self.process.pid}"
-        with open(place + "/status", encoding="utf-8") as file:
-            kib = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
-        return len(os.listdir(place + "/fd")), len(os.listdir(place + "/task")), kib
-
-    def is_level(self, has_sanitizer):
-        """Whether it has no more than at its first quiet."""
-        files, threads, kib = self.usage()
-        if self.level is None:
-            self.level = (files, threads, kib)
-        return files <= self.level[0] + MORE_FILES and threads <= self.level[1] + MORE_THREADS and \
-            (has_sanitizer or kib <= 2 * self.level[2] + MORE_KIB)
-
-
-class Client(Part):
-    """One whose lines are read here (clients.py), and not by the oracle. It may end when its watch does."""
-
-    def __init__(self, name, folder, command):
-        self.state, self.n_events = None, 0
-        super().__init__(name, folder, command, stdout=self.make_pipe, is_judged=False)
-
-    def make_pipe(self):
-        self.n_events += self.state.n_events if self.state else 0
-        read, write = os.pipe()
-        self.state = clients.State(os.fdopen(read, encoding="utf-8"))
-        return os.fdopen(write, "wb")
-
-    def check(self):
-        if self.process.poll() is not None:
-            self.start()
+# --- the cast -------------------------------------------------------------------------------------
 
 
 class Cast:
@@ -305,12 +225,14 @@ class Round:
             self.quietly(lambda: (self.server.back_up(), self.oracle.tell("backup")))
         began = time.monotonic()
         self.oracle.tell("lies", int(schedule.lies(self.steps)))
+        self.oracle.tell("withdraws", int(schedule.withdraws(self.steps)))
         self.oracle.tell("go", self.rate)
         steps = collections.deque(self.steps)
         while (now := time.monotonic() - began) < seconds or steps:
-            while steps and steps[0].at <= now:
-                self.do(steps.popleft())
             self.revive(time.monotonic())
+            if steps and steps[0].at <= now:
+                self.do(steps.popleft())
+                continue
             time.sleep(0.02)
         self.come_to_rest()
 
@@ -336,7 +258,8 @@ class Round:
         elif step.what == "act":
             self.server.act(step.name)
         elif step.what == "restore":
-            self.quietly(self.restore)
+            self.quietly(self.restore_overtaken if step.name == schedule.OVERTAKEN else self.restore)
+            self.server.tally[schedule.RESTORES[step.name]] += 1
         elif step.name in self.killed or step.name not in (*self.server.HALTED, *self.cast.parts):
             return  # it is down, or not here
         elif step.what == "reload":
@@ -345,8 +268,7 @@ class Round:
         elif step.what == "kill":
             self.kill(step.name, time.monotonic() + step.detail / 4)
         else:
-            self.signal(step.name, signal.SIGSTOP)
-            self.halted[step.name] = time.monotonic() + step.detail
+            self.halt(step.name, time.monotonic() + step.detail)
             self.server.tally["SIGSTOP" if step.name in self.cast.parts else f"SIGSTOP of {step.name}"] += 1
 
     def kill(self, name, until):
@@ -362,13 +284,46 @@ class Round:
             self.server.tally["SIGKILL"] += 1
 
     def restore(self):
-        """Everybody looks before new writes take the server past the version that was known: behind that a restore
-        cannot always be seen (docs/limits.md)."""
+        """Everybody looks before new writes take the server past the version that was known."""
         self.oracle.tell("restoring")
         self.server.restore()
         self.oracle.tell("restore")
+        self.settle()
+
+    def restore_overtaken(self):
+        """Everybody looks behind that, which docs/limits.md promises to be seen if there was an outage, and something of
+        each type was undone: of each who follows a part of one, something of that part."""
+        self.server.end_faults(self.faults)
+        self.settle()
+        while not self.oracle.divergences and not self.oracle.tell("undoes", *self.cast.judged())["undoes"]:
+            self.write_for(0.5)
+            self.settle()
+        version = self.server.version()
+        self.oracle.tell("restoring")
+        self.server.break_off()
+        for name in self.cast.judged():
+            self.halt(name, float("inf"))
+        self.server.restore()
+        self.oracle.tell("restore")
+        self.oracle.tell("go", 0)
+        wait_until(lambda: self.server.version() > version + MORE_VERSIONS, "as many writes as were undone")
+        self.go_on(list(self.halted))
+        self.write_for(2)
+        self.settle()
+
+    def write_for(self, seconds):
+        self.oracle.tell("go", self.rate)
+        time.sleep(seconds)
+        self.oracle.tell("pause")
+
+    def settle(self):
+        """While nobody writes: all come to what there is."""
         self.revive(float("inf"))
         self.oracle.tell("settle", self.patience_ms, *self.cast.judged())
+
+    def halt(self, name, until):
+        self.signal(name, signal.SIGSTOP)
+        self.halted[name] = until
 
     def go_on(self, names):
         for name in names:
@@ -396,16 +351,15 @@ class Round:
 
     def judge(self):
         oracle = self.oracle
-        for part in self.cast.parts.values():
-            part.check()
         oracle.tell("lists", "server", self.patience_ms)
-        oracle.tell("settle", self.patience_ms, *self.cast.judged())
+        self.settle()
         if not oracle.divergences:
             oracle.tell("stores", self.patience_ms)
             oracle.tell("lists", "sidecar", self.patience_ms)
             oracle.tell("mirrors", self.patience_ms)
             self.check_clients()
             oracle.tell("lies", 0)
+            oracle.tell("withdraws", 0)
             oracle.tell("forget")
             self.check_levels()
         if oracle.divergences:

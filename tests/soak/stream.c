@@ -44,6 +44,7 @@ struct event {
 };
 
 static bool are_lied_to;
+static unsigned withdrawn_types; /* bits */
 
 /* --- words --- */
 
@@ -217,6 +218,14 @@ static uint64_t find_deletion(const struct stream *stream, const struct event *e
                                  event->version.sum);
 }
 
+/* What nobody deleted may be told as deleted, since it was not there to be seen. */
+static bool is_told_rightly_as_gone(const struct stream *stream, const struct event *event)
+{
+    bool is_withdrawn = (withdrawn_types >> soak_type_of(event->id) & 1) != 0;
+
+    return are_lied_to || (is_withdrawn && (event->is_initial || stream->kind == KIND_WATCH));
+}
+
 static bool is_known_state(const struct stream *stream, const struct event *event, uint64_t number)
 {
     const struct told *told = &stream->told[event->id];
@@ -234,7 +243,7 @@ static enum stream_verdict take_deletion(struct stream *stream, const struct eve
         return STREAM_WAITS;
     if (!told->is_present)
         diverges(stream, "sequence", event, "it was not there");
-    else if (number == SOAK_NONE && !are_lied_to)
+    else if (number == SOAK_NONE && !is_told_rightly_as_gone(stream, event))
         diverges(stream, "history", event, "nobody deleted it so");
     else if (number != SOAK_NONE && !is_known_state(stream, event, number))
         diverges(stream, "history", event, "that was not its state");
@@ -538,4 +547,9 @@ struct stream_counts stream_counts(const struct stream *stream)
 void streams_lied_to(bool lied_to)
 {
     are_lied_to = lied_to;
+}
+
+void streams_withdraw(unsigned types)
+{
+    withdrawn_types = types;
 }

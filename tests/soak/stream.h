@@ -77,5 +77,8 @@ struct stream_counts stream_counts(const struct stream *stream);
 /* While the server lies (`--fault` empty, grow): what is told as deleted though nobody deleted it, and
  * again as added, is no divergence. */
 void streams_lied_to(bool are_lied_to);
+/* While the server does not serve these types (bits) now and then: who looks then is told that their
+ * objects are deleted, and later that they are added as they were. */
+void streams_withdraw(unsigned types);
 
 #endif

@@ -33,9 +33,10 @@ void writers_go(unsigned rate);
 void writers_pause(void);
 bool writers_are_idle(void);
 
-/* Whether what the sidecar answers is judged. Not while the server lies to it, nor behind a restore of
- * the server, until the sidecar has noticed it: it has later versions than those that are written now. */
-void writers_judge_sessions(bool are_judged);
+/* Of which types (bits) it is judged what the sidecar answers. Of none while the server lies to it, nor
+ * behind a restore of the server, until the sidecar has noticed it: it has later versions than those
+ * that are written now; and of none that the server does not serve now and then. */
+void writers_judge_sessions(unsigned types);
 
 struct writer_counts {
     uint64_t n_failed;   /* writes whose answer was lost or refused, and read again */

@@ -351,6 +351,23 @@ static void a_delete_is_of_the_very_object(void **state)
     assert_int_equal(stage_status(stage).n_conflicts, 0);
 }
 
+/* Not each 409 says that it is another. */
+static void a_delete_that_was_refused_otherwise_is_tried_again(void **state)
+{
+    struct stage *stage = *state;
+
+    let_in();
+    stage_put(stage, "x", "slow: 'true'", "1");
+    stage->reconcile = delete_what_is_cached;
+    stage->number = 1;
+    start_empty(stage);
+    stage_must(stage, kinf_fake_fault(stage->fake, "delete configmaps 409 times=1", &stage->err));
+    stage_put(stage, "a", "sync: 'true'", "1");
+    expect_number(stage, 0);
+    assert_false(stage_has(stage, "default/x"));
+    assert_int_equal(stage_status(stage).n_conflicts, 1);
+}
+
 /* --- status --- */
 
 static int apply_status(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -506,6 +523,7 @@ int main(void)
         T(a_refusal_that_could_not_be_looked_into_is_not_for_good),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
         T(a_delete_is_of_the_very_object),
+        T(a_delete_that_was_refused_otherwise_is_tried_again),
         T(a_status_is_applied_alone_and_once),
         T(a_label_names_its_old_and_its_new_key),
 #undef T
