@@ -322,8 +322,8 @@ static void append_list(struct kinf__buffer *body, const struct server_view *vie
     must(kinf__buffer_printf(body,
                              "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":"
                              "{\"resourceVersion\":\"%lu\"",
-                             view->part == SERVER_METADATA ? "PartialObjectMetadata" : "ConfigMap",
-                             view->part == SERVER_METADATA ? "meta.k8s.io/v1" : "v1", page->rv));
+                             view->part == SERVER_WHOLE ? "ConfigMap" : "PartialObjectMetadata",
+                             view->part == SERVER_WHOLE ? "v1" : "meta.k8s.io/v1", page->rv));
     if (page->from_slot < SERVER_N_SLOTS)
         must(kinf__buffer_printf(body, ",\"continue\":\"%u-%lu-%zu\"", page->generation, page->rv,
                                  page->from_slot));
@@ -604,7 +604,7 @@ static bool read_view(struct connection *connection, const struct replay_request
     connection->view = (struct server_view){ .part = SERVER_WHOLE };
     if (replay_request_header(request, "Accept", accept, sizeof accept) &&
         strstr(accept, "as=PartialObjectMetadata") != NULL)
-        connection->view.part = SERVER_METADATA;
+        connection->view.part = SERVER_ALL_METADATA;
     if (strcmp(text, "/api/v1/configmaps") != 0) {
         if (sscanf(text, "/api/v1/namespaces/%15[^/]/configmaps", connection->name_space) != 1)
             return false;

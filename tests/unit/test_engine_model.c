@@ -8,6 +8,7 @@
  * A follower judges in its callbacks, on its own thread, by the server's logs.
  */
 #include <dirent.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "indexer/indexer.h"
 #include "informer/informer.h"
 #include "object/packed.h"
@@ -24,6 +26,8 @@
 #define N_FOLLOWERS 8
 #define N_INFORMERS KINF__ARRAY_LEN(views)
 #define PATIENCE_MS 30000
+/* The test decides when it is over. */
+#define RESYNC_PERIOD_MS 3600000
 
 /* Each informer has its own namespace and selector, so that the server can tell them apart; shard and
  * part are drawn for each life. */
@@ -67,6 +71,8 @@ struct crowd {
     struct server_history *history;
     struct kinf_informer *informers[N_INFORMERS];
     atomic_bool is_restless; /* callbacks add and remove handlers */
+    pthread_t dispatcher;    /* of the dispatched handlers of all informers */
+    struct kinf__waker end;  /* of the dispatcher */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -224,9 +230,9 @@ static void pause_ms(long delay_ms)
     nanosleep(&delay, NULL);
 }
 
-static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms,
-                        enum kinf_backlog backlog)
+static void join_somewhere_locked(struct follower *follower)
 {
+    struct test_random *random = &follower->crowd->random;
     const struct kinf_handler handler = {
         .on_add = on_add,
         .on_update = on_update,
@@ -234,30 +240,23 @@ static void join_locked(struct follower *follower, size_t view, int64_t resync_p
         .on_synced = on_synced,
         .on_done = on_done,
         .ctx = follower,
-        .resync_period_ms = resync_period_ms,
-        .backlog = backlog,
+        .resync_period_ms = test_random_below(random, 4) == 0 ? RESYNC_PERIOD_MS : 0,
+        .backlog =
+            test_random_below(random, 2) == 0 ? KINF_BACKLOG_UNBOUNDED : KINF_BACKLOG_COALESCE,
+        .is_dispatched = test_random_below(random, 2) == 0,
     };
 
-    follower->backlog = backlog;
-    follower->view = view;
+    follower->backlog = handler.backlog;
+    follower->view = test_random_below(random, N_INFORMERS);
     follower->state = FOLLOWER_HERE;
-    if (kinf_informer_add_handler(follower->crowd->informers[view], &handler, &follower->id, NULL) <
-        0)
+    if (kinf_informer_add_handler(follower->crowd->informers[follower->view], &handler,
+                                  &follower->id, NULL) < 0)
         follower->state = FOLLOWER_AWAY;
 }
 
 static struct follower *anybody_locked(struct crowd *crowd)
 {
     return &crowd->followers[test_random_below(&crowd->random, N_FOLLOWERS)];
-}
-
-static void join_somewhere_locked(struct follower *follower)
-{
-    struct test_random *random = &follower->crowd->random;
-
-    join_locked(follower, test_random_below(random, N_INFORMERS),
-                test_random_below(random, 4) == 0 ? 1000 : 0,
-                test_random_below(random, 2) == 0 ? KINF_BACKLOG_UNBOUNDED : KINF_BACKLOG_COALESCE);
 }
 
 /* One of many callbacks that does something. */
@@ -347,6 +346,31 @@ static struct timespec end_of_patience(void)
     return until;
 }
 
+/* A program's event loop: until the end, through the stop of the informers. */
+static void *dispatch_all(void *ctx)
+{
+    struct crowd *crowd = ctx;
+    struct pollfd fds[N_INFORMERS + 1] = { { .fd = crowd->end.fd, .events = POLLIN } };
+
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        fds[i + 1].events = POLLIN;
+        if (kinf_informer_fd(crowd->informers[i], &fds[i + 1].fd, NULL) < 0)
+            abort();
+    }
+    while (!kinf__waker_is_set(&crowd->end)) {
+        poll(fds, N_INFORMERS + 1, -1);
+        for (size_t i = 0; i < N_INFORMERS; i++) {
+            int r = fds[i + 1].revents != 0
+                        ? kinf_informer_dispatch(crowd->informers[i], 5, NULL, NULL)
+                        : 0;
+
+            if (r < 0 && r != KINF_ERR_STOPPED)
+                abort();
+        }
+    }
+    return NULL;
+}
+
 /* Nobody changes the crowd any more. */
 static void calm_down(struct crowd *crowd)
 {
@@ -394,6 +418,7 @@ static void crowd_release(struct crowd *crowd)
 
 struct engine {
     struct test_random random;
+    int64_t passed_ms; /* of the handlers' resync periods */
     struct server_history history;
     struct server_model *server;
     struct kinf_client *client;
@@ -433,18 +458,22 @@ static int index_by_serial(const struct kinf_object *object, struct kinf_index_v
 /* What is seen and kept of objects. */
 static void fill_view(struct engine *engine, size_t i, struct kinf_informer_options *options)
 {
-    static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" };
+    static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" },
+                             *const metadata[] = { "metadata" };
     struct server_view *view = &views[i];
     bool keeps = below(engine, 2) == 0, is_by_field = below(engine, 2) == 0;
 
     view->only_shard = below(engine, 2) == 0;
-    view->part = (enum server_part)below(engine, SERVER_METADATA + 1);
+    view->part = (enum server_part)below(engine, SERVER_ALL_METADATA + 1);
     options->name_space = is_by_field ? NULL : view->name_space;
     options->field_selector = is_by_field ? field_selectors[i] : NULL;
     options->label_selector = view->only_labelled ? "app=a" : NULL;
     options->shard_selector = view->only_shard ? SERVER_SHARD : NULL;
-    options->metadata_only = view->part == SERVER_METADATA;
-    if (view->part == SERVER_WITHOUT_TEXT && keeps) {
+    options->metadata_only = view->part >= SERVER_METADATA;
+    if (view->part == SERVER_ALL_METADATA) {
+        options->keeps = metadata;
+        options->n_keeps = 1;
+    } else if (view->part == SERVER_WITHOUT_TEXT && keeps) {
         options->keeps = serial;
         options->n_keeps = 1;
     } else if (view->part == SERVER_WITHOUT_TEXT) {
@@ -502,6 +531,10 @@ static void engine_start(struct engine *engine)
     engine->client = server_model_client(engine->server);
     for (size_t i = 0; i < N_INFORMERS; i++)
         start_informer(engine, i);
+    assert_int_equal(kinf__waker_init(&engine->crowd.end, NULL), 0);
+    assert_int_equal(kinf__thread_start(&engine->crowd.dispatcher, "dispatcher", dispatch_all,
+                                        &engine->crowd, NULL),
+                     0);
 }
 
 static int64_t stop_limit_ms(void)
@@ -519,6 +552,9 @@ static void engine_stop(struct engine *engine)
         assert_int_equal(kinf_informer_stop(engine->crowd.informers[i], NULL), 0);
         assert_true(kinf__clock_now_ms() - begun_ms < stop_limit_ms());
     }
+    kinf__waker_set(&engine->crowd.end);
+    pthread_join(engine->crowd.dispatcher, NULL);
+    kinf__waker_release(&engine->crowd.end);
     for (size_t i = 0; i < N_INFORMERS; i++)
         kinf_informer_free(engine->crowd.informers[i]);
     crowd_release(&engine->crowd);
@@ -646,6 +682,19 @@ static void change_something(struct engine *engine)
     server_model_wake(engine->server);
 }
 
+/* The period of every handler of one informer is over. */
+static void resync(struct engine *engine)
+{
+    struct kinf_informer *informer = engine->crowd.informers[below(engine, N_INFORMERS)];
+
+    if (!kinf_informer_has_synced(informer))
+        return;
+    engine->passed_ms += RESYNC_PERIOD_MS;
+    kinf__processor_should_resync(&informer->processor, kinf__clock_now_ms() + engine->passed_ms,
+                                  false);
+    assert_int_equal(kinf_deltafifo_resync(informer->fifo, NULL), 0);
+}
+
 static void do_something(struct engine *engine)
 {
     switch (below(engine, 32)) {
@@ -669,10 +718,13 @@ static void do_something(struct engine *engine)
         come_or_go(&engine->crowd);
         break;
     case 9:
+        resync(engine);
+        break;
     case 10:
     case 11:
     case 12:
     case 13:
+    case 14:
         pause_ms(1 + (long)below(engine, 3));
         break;
     default:
