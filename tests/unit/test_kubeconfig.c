@@ -414,10 +414,9 @@ static void base64_may_be_a_block_of_lines(void **state)
 
 static void what_is_no_base64_of_a_text_is_named(void **state)
 {
-    static const char *const texts[] = {
-        "Y2E",      "Y2E==", "=",    "====",   "Y2=E",     "Y=E=",
-        "Y2E=Y2E=", "Y2_-",  "YQBh", "'####'", "Y2VydA= ", "AAAA"
-    };
+    static const char *const texts[] = { "Y2E",    "Y2E==",    "=",        "====", "Y===",
+                                         "Y2=E",   "Y=E=",     "Y2E=Y2E=", "Y2_-", "YQBh",
+                                         "'####'", "Y2VydA= ", "AAAA" };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -462,6 +462,19 @@ static void stopping_waits_for_the_running_callback_only(void **state)
     assert_int_equal(kinf_namespaces_start(f->namespaces, NULL), KINF_ERR_STATE);
 }
 
+static void a_second_start_is_refused_and_changes_nothing(void **state)
+{
+    struct namespaces_fixture *f = *state;
+
+    make(f);
+    add(f, &f->recorders[0]);
+    start(f);
+    assert_int_equal(kinf_namespaces_start(f->namespaces, NULL), KINF_ERR_STATE);
+    feed(f, "a", "x");
+    feed(f, "b", NULL);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced");
+}
+
 static void stop_here(struct recorder *recorder, const char *line)
 {
     if (strcmp(line, "add! x@1") == 0)
@@ -649,6 +662,7 @@ int main(void)
         TEST(handler_removes_another),
         TEST(handlers_of_what_never_started_are_done),
         TEST(stopping_waits_for_the_running_callback_only),
+        TEST(a_second_start_is_refused_and_changes_nothing),
         TEST(stopping_from_a_callback_is_refused),
         TEST(waiting_names_who_is_not_synced),
         TEST(version_is_waited_for_in_its_namespace),
