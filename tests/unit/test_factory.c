@@ -393,6 +393,7 @@ static void after_shutdown_stores_are_read_and_nothing_starts(void **state)
     feed(informer, "x");
     assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), 0);
     assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
+    assert_int_equal(informer->life, KINF__LIFE_STOPPED);
     assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
     assert_int_equal(kinf_factory_start(f->factory, NULL), 0);
     expect_refused(f, &options, KINF_ERR_STOPPED, "shut down");
