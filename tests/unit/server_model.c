@@ -54,13 +54,13 @@ struct server_model {
     atomic_bool is_stopping;
     atomic_bool must_restart;
     atomic_uint trouble;
+    unsigned listed_generation[N_CLIENTS]; /* guarded by the history's lock */
 
     /* owned by the thread */
     int listener;
     int64_t accept_again_ms;
     struct test_random random;
     struct connection connections[MAX_CONNECTIONS];
-    unsigned listed_generation[N_CLIENTS];
     bool may_ask_to_wait; /* that costs a second, so few do it, and once */
     struct kinf__buffer out;
 };
@@ -841,6 +841,14 @@ void server_model_set_options(struct kinf_informer_options *options)
 void server_model_wake(struct server_model *server)
 {
     kinf__waker_set(&server->waker);
+}
+
+void server_model_set_generation(struct server_model *server, const struct server_view *view,
+                                 unsigned generation)
+{
+    pthread_mutex_lock(&server->history->lock);
+    server->listed_generation[client_of(view)] = generation;
+    pthread_mutex_unlock(&server->history->lock);
 }
 
 void server_model_set_trouble(struct server_model *server, unsigned percent)

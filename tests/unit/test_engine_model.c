@@ -3,7 +3,8 @@
  * breaks, refusals, forgotten versions and restores from a backup, to informers whose handlers come
  * and go, also from callbacks. Whenever the server is at rest, stores and handlers come to its
  * state; what a handler is told is a legal history all the time (G1, G3 to G7, G9); in the end
- * nothing is left and the stop was quick (G10).
+ * nothing is left and the stop was quick (G10). At times an informer ends, and one of the same
+ * options begins with the store that it had some rounds ago (R1 to R3 of informer/saved.h).
  *
  * A follower judges in its callbacks, on its own thread, by the server's logs.
  */
@@ -19,6 +20,7 @@
 #include "base/thread.h"
 #include "indexer/indexer.h"
 #include "informer/informer.h"
+#include "informer/saved.h"
 #include "object/packed.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
@@ -26,6 +28,7 @@
 #define N_FOLLOWERS 8
 #define N_INFORMERS KINF__ARRAY_LEN(views)
 #define PATIENCE_MS 30000
+#define N_RESTARTS  8 /* of a life, at most */
 /* The test decides when it is over. */
 #define RESYNC_PERIOD_MS 3600000
 
@@ -416,8 +419,18 @@ static void crowd_release(struct crowd *crowd)
 
 /* --- informers --- */
 
+/* The store of an informer at rest. */
+struct saved {
+    struct kinf_snapshot *snapshot; /* NULL: none */
+    unsigned generation;
+};
+
 struct engine {
     struct test_random random;
+    struct kinf_informer_options options[N_INFORMERS];
+    struct saved saved[N_INFORMERS];
+    struct kinf_informer *stopped[N_RESTARTS]; /* whose handlers' removal may still return */
+    size_t n_stopped;
     int64_t passed_ms; /* of the handlers' resync periods */
     struct server_history history;
     struct server_model *server;
@@ -505,19 +518,54 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->accept_gzip = below(engine, 2) == 0;
 }
 
+static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+                struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
+{
+    struct kinf_snapshot *snapshot = ctx;
+    const struct kinf_object *object, *copy;
+    struct kinf_cursor cursor;
+    int r = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while (r == 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
+        if (copy_object(object, &copy, NULL) < 0)
+            abort();
+        r = callback(copy, callback_ctx, err);
+    }
+    snprintf(ret_origin->rv, sizeof ret_origin->rv, "%s", kinf_snapshot_resource_version(snapshot));
+    ret_origin->wall_ms = 1;
+    return r;
+}
+
 static void start_informer(struct engine *engine, size_t view)
 {
-    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    const struct kinf_informer_options *options = &engine->options[view];
     struct kinf_informer **informer = &engine->crowd.informers[view];
+    struct kinf_snapshot *saved = engine->saved[view].snapshot;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    fill_options(engine, view, &options);
-    if (kinf_informer_new(engine->client, &options, informer, &err) < 0)
+    if (kinf_informer_new(engine->client, options, informer, &err) < 0)
         fail_msg("%s", err.message);
-    if (options.compressed)
+    if (options->compressed)
         kinf__packer_set_dictionary_size((*informer)->packer, 256); /* objects are that small */
+    if (saved != NULL && kinf__informer_set_saved(*informer, load, saved, &err) < 0)
+        fail_msg("%s", err.message);
     if (kinf_informer_start(*informer, &err) < 0)
         fail_msg("%s", err.message);
+}
+
+static void start_dispatcher(struct crowd *crowd)
+{
+    assert_int_equal(kinf__waker_init(&crowd->end, NULL), 0);
+    assert_int_equal(
+        kinf__thread_start(&crowd->dispatcher, "dispatcher", dispatch_all, crowd, NULL), 0);
+}
+
+static void stop_dispatcher(struct crowd *crowd)
+{
+    kinf__waker_set(&crowd->end);
+    pthread_join(crowd->dispatcher, NULL);
+    kinf__waker_release(&crowd->end);
 }
 
 static void engine_start(struct engine *engine)
@@ -529,12 +577,12 @@ static void engine_start(struct engine *engine)
                                         below(engine, 2) == 0);
     crowd_init(&engine->crowd, &engine->history, test_random_next(&engine->random));
     engine->client = server_model_client(engine->server);
-    for (size_t i = 0; i < N_INFORMERS; i++)
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        engine->options[i] = (struct kinf_informer_options)KINF_INFORMER_OPTIONS_INIT;
+        fill_options(engine, i, &engine->options[i]);
         start_informer(engine, i);
-    assert_int_equal(kinf__waker_init(&engine->crowd.end, NULL), 0);
-    assert_int_equal(kinf__thread_start(&engine->crowd.dispatcher, "dispatcher", dispatch_all,
-                                        &engine->crowd, NULL),
-                     0);
+    }
+    start_dispatcher(&engine->crowd);
 }
 
 static int64_t stop_limit_ms(void)
@@ -544,19 +592,30 @@ static int64_t stop_limit_ms(void)
     return mode != NULL && (strcmp(mode, "asan") == 0 || strcmp(mode, "tsan") == 0) ? 1000 : 200;
 }
 
+static void stop_informer(struct kinf_informer *informer)
+{
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    assert_int_equal(kinf_informer_stop(informer, NULL), 0);
+    assert_true(kinf__clock_now_ms() - begun_ms < stop_limit_ms());
+}
+
+static void forget_saved(struct saved *saved)
+{
+    kinf_snapshot_unref(KINF__TAKE(saved->snapshot));
+}
+
 static void engine_stop(struct engine *engine)
 {
-    for (size_t i = 0; i < N_INFORMERS; i++) {
-        int64_t begun_ms = kinf__clock_now_ms();
-
-        assert_int_equal(kinf_informer_stop(engine->crowd.informers[i], NULL), 0);
-        assert_true(kinf__clock_now_ms() - begun_ms < stop_limit_ms());
-    }
-    kinf__waker_set(&engine->crowd.end);
-    pthread_join(engine->crowd.dispatcher, NULL);
-    kinf__waker_release(&engine->crowd.end);
     for (size_t i = 0; i < N_INFORMERS; i++)
+        stop_informer(engine->crowd.informers[i]);
+    stop_dispatcher(&engine->crowd);
+    for (size_t i = 0; i < N_INFORMERS; i++) {
         kinf_informer_free(engine->crowd.informers[i]);
+        forget_saved(&engine->saved[i]);
+    }
+    while (engine->n_stopped != 0)
+        kinf_informer_free(engine->stopped[--engine->n_stopped]);
     crowd_release(&engine->crowd);
     kinf_client_free(engine->client);
     server_model_stop(engine->server);
@@ -733,9 +792,49 @@ static void do_something(struct engine *engine)
     }
 }
 
+/* At rest, what is stored is of the present generation. */
+static void save(struct engine *engine, size_t view)
+{
+    struct kinf_informer *informer = engine->crowd.informers[view];
+    const struct kinf_informer_options *options = &engine->options[view];
+
+    if (options->fifo_order != KINF_FIFO_IN_ORDER || options->transform != NULL)
+        return;
+    forget_saved(&engine->saved[view]);
+    engine->saved[view] =
+        (struct saved){ kinf__informer_savable(informer), engine->history.generation };
+}
+
+static void restart(struct engine *engine, size_t view)
+{
+    struct crowd *crowd = &engine->crowd;
+
+    if (engine->n_stopped == N_RESTARTS)
+        return;
+    calm_down(crowd);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        if (crowd->followers[i].view == view)
+            leave(&crowd->followers[i]);
+    }
+    stop_dispatcher(crowd);
+    stop_informer(crowd->informers[view]);
+    engine->stopped[engine->n_stopped++] = crowd->informers[view];
+    if (below(engine, 3) == 0)
+        server_model_restore(engine->server, below(engine, 8));
+    if (below(engine, 3) == 0)
+        server_history_forget(&engine->history);
+    change_something(engine);
+    if (engine->saved[view].snapshot != NULL)
+        server_model_set_generation(engine->server, &views[view], engine->saved[view].generation);
+    start_informer(engine, view);
+    start_dispatcher(crowd);
+}
+
 static void play_round(struct engine *engine)
 {
     server_model_set_trouble(engine->server, (unsigned)below(engine, 101));
+    if (below(engine, 2) == 0)
+        restart(engine, below(engine, N_INFORMERS));
     atomic_store(&engine->crowd.is_restless, below(engine, 2) == 0);
     for (size_t n = 1 + below(engine, 60); n > 0; n--) {
         do_something(engine);
@@ -774,6 +873,10 @@ static void live(struct engine *engine)
     for (size_t rounds = 1 + below(engine, 8); rounds > 0; rounds--) {
         play_round(engine);
         settle(engine);
+        for (size_t i = 0; i < N_INFORMERS; i++) {
+            if (below(engine, 2) == 0)
+                save(engine, i);
+        }
     }
     if (below(engine, 2) == 0)
         play_round(engine);
