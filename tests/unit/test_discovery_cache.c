@@ -120,13 +120,15 @@ static void an_unknown_name_asks_again_but_not_all_the_time(void **state)
 static void what_is_to_be_found_anew_is_asked_for_once_an_interval(void **state)
 {
     static const struct test_reply replies[] = { { .body = CORE }, { .body = CORE } };
+    struct kinf_error err = { .message = "as it was" };
     const struct kinf_type *type;
     struct fixture f;
 
     (void)state;
     start(&f, replies, 2);
     assert_int_equal(find(&f, "po"), 0);
-    assert_int_equal(kinf__discovery_find_anew(f.client, "po", &type, NULL), 0);
+    assert_int_equal(kinf__discovery_find_anew(f.client, "po", &type, &err), 0);
+    assert_string_equal(err.message, "as it was");
     expect_targets(&f, "/api\n");
     grow_old(&f);
     assert_int_equal(kinf__discovery_find_anew(f.client, "po", &type, NULL), 0);

@@ -208,7 +208,7 @@ static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
         { { .verb = KINF_VERB_LIST, .type = nodes, .name = "a" }, "no name" },
         { { .verb = KINF_VERB_CREATE, .type = nodes }, "a body" },
         { { .verb = KINF_VERB_CREATE, .type = pods, .body = KINF_STR("{}") }, "a namespace" },
-        { { .verb = KINF_VERB_UPDATE, .type = nodes, .body = KINF_STR("{}") }, "a name" },
+        { { .verb = KINF_VERB_UPDATE, .type = nodes, .body = KINF_STR("{}") }, "update: a name" },
         { { .verb = KINF_VERB_APPLY, .type = nodes, .name = "a", .body = KINF_STR("{}") },
           "field manager" },
         { { .verb = KINF_VERB_DELETE_COLLECTION, .type = pods }, "a namespace" },
@@ -437,6 +437,30 @@ static void a_call_can_be_interrupted(void **state)
     pthread_join(thread, NULL);
 }
 
+static void *free_and_interrupt(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    test_server_wait(f->server, 1);
+    kinf_client_free(f->client);
+    kinf_client_interrupt(f->client);
+    return NULL;
+}
+
+static void a_client_is_not_freed_before_its_calls(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    pthread_t thread;
+
+    start(f, NULL, 0);
+    request.timeout_ms = 60000;
+    assert_int_equal(pthread_create(&thread, NULL, free_and_interrupt, f), 0);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_STOPPED);
+    pthread_join(thread, NULL);
+    assert_int_equal(strncmp(kinf_client_server(f->client), "http://127.0.0.1:", 17), 0);
+}
+
 static void *ask_a_lot(void *ctx)
 {
     struct fixture *f = ctx;
@@ -591,6 +615,7 @@ int main(void)
         WITH_SERVER(an_answer_above_the_limit_is_refused),
         WITH_SERVER(a_call_ends_with_its_time),
         WITH_SERVER(a_call_can_be_interrupted),
+        WITH_SERVER(a_client_is_not_freed_before_its_calls),
         WITH_SERVER(threads_share_a_client),
         WITH_SERVER(every_lack_of_memory_is_an_error),
         WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),
