@@ -224,6 +224,17 @@ static void a_body_cut_short_is_a_network_error(void **state)
                      KINF_ERR_NETWORK);
     end(&f);
     assert_int_equal(get_once(&f, "", false), KINF_ERR_NETWORK);
+    assert_int_equal(strncmp(f.err.message, "server 127.0.0.1:", 17), 0);
+    end(&f);
+}
+
+static void what_is_no_http_is_a_network_error(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f, "SSH-2.0-x\r\n", false), KINF_ERR_NETWORK);
+    assert_int_equal(strncmp(f.err.message, "server 127.0.0.1:", 17), 0);
     end(&f);
 }
 
@@ -714,6 +725,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complete_bodies_end_well),
         cmocka_unit_test(a_body_cut_short_is_a_network_error),
+        cmocka_unit_test(what_is_no_http_is_a_network_error),
         cmocka_unit_test(a_refusal_is_told_with_its_status),
         cmocka_unit_test(a_time_to_come_back_is_in_seconds),
         cmocka_unit_test(a_refusal_without_end_is_left),
