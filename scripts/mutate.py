@@ -41,6 +41,8 @@ TRACELESS = {"kinf__mutex_release", "kinf__cond_release"}
 SYMMETRIC = {"strcmp", "strncmp", "memcmp", "calloc", "reallocarray"}
 # What tests of every folder include.
 COMMON = {"base", "object", "json", "unit", "replay"}
+# What of a folder only others' tests run: upgrades, sites.
+BORROWED = {"rest": {"forward", "tunnel", "webhook_handler"}}
 # A changed kill() must find nobody else's processes; what a test started ends with it.
 CONFINED = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child",
             "--mount-proc", "sh", "-c", '"$0"; exit $?']
@@ -318,7 +320,8 @@ def tests_of(folder):
         is_named = name.startswith(folder) or os.path.exists(f"src/{folder}/{name}.c") or f"unit/{folder}_fixture.h" in included
         is_about = any(include.startswith(f"{folder}/") for include in included)
         is_public = not own and f"kinf_{folder}_new(" in read(path)
-        if name == "misuse" or is_public or is_about and (is_named or not own or folder in own):
+        is_borrowed = name == "misuse" or name in BORROWED.get(folder, ())
+        if is_borrowed or is_public or is_about and (is_named or not own or folder in own):
             yield f"test_{name}"
 
 
