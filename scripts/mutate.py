@@ -210,6 +210,13 @@ def passes(program, mode, seconds):
             return None
 
 
+@functools.lru_cache(maxsize=None)
+def names(test, path):
+    """Whether a test includes a file's header."""
+    header = path.removeprefix("src/").removesuffix("c") + "h"
+    return f'"{header}"' in read(f"tests/unit/{test}.c")
+
+
 class Build:
     """One mode's compile command, and the link commands and times of the tests."""
 
@@ -243,11 +250,11 @@ class Build:
         return not passed and not passes(program, self.mode, 10 + 10 * self.seconds[test])
 
     def killer(self, mutant, folder, first):
-        """The test that fails, None if none does; `first` are tried first."""
+        """The test that fails, None if none does; `first` are tried first, then those that name it."""
         changed, program = os.path.join(folder, "changed.o"), os.path.join(folder, "test")
         if not compiled(self.compile_command, mutant.path, mutant.applied_to(read(mutant.path)), changed):
             return None
-        for test in sorted(self.seconds, key=lambda test: (-first[test], self.seconds[test])):
+        for test in sorted(self.seconds, key=lambda test: (-first[test], not names(test, mutant.path), self.seconds[test])):
             # Before the archives, whose own object is then not taken.
             link = self.links[test]
             at = next(i for i, word in enumerate(link) if word.startswith("-"))
