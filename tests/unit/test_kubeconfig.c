@@ -856,6 +856,21 @@ static void a_context_needs_a_kubeconfig_even_in_a_pod(void **state)
     assert_refused(NULL, "x", KINF_ERR_CONFIG, WORDS("context 'x'", "--kubeconfig"));
 }
 
+static void so_do_a_cluster_and_a_user(void **state)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf__cluster_config config;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    options.user = "me";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "have a user 'me';"));
+    options.cluster = "here";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "have a cluster 'here';"));
+}
+
 static void extensions_of_others_are_not_told_to_a_plugin(void **state)
 {
     static const char *const extensions[] = { "[{name: other, extension: 1}, {extension: 2}]", "[]",
@@ -1009,6 +1024,7 @@ int main(void)
         IN_FOLDER(an_address_has_no_password_and_one_line),
         IN_FOLDER(a_file_without_contexts_is_no_kubeconfig),
         IN_FOLDER(a_context_needs_a_kubeconfig_even_in_a_pod),
+        IN_FOLDER(so_do_a_cluster_and_a_user),
         IN_FOLDER(out_of_memory_is_an_ordinary_error),
         IN_FOLDER(a_server_that_requests_cannot_follow_is_refused),
         IN_FOLDER(a_pod_without_memory_is_an_ordinary_error),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "rest/client.h"
 #include "rest/request.h"
 #include "rest/status.h"
 #include "unit/allocation.h"
@@ -461,6 +462,18 @@ static void a_client_is_not_freed_before_its_calls(void **state)
     assert_int_equal(strncmp(kinf_client_server(f->client), "http://127.0.0.1:", 17), 0);
 }
 
+static void what_is_not_said_of_a_client_has_its_default(void **state)
+{
+    struct fixture *f = *state;
+
+    start_limited(f, NULL, 0, 0, 0);
+    assert_int_equal(f->client->rate_limit.interval_us, 1000000 / 50);
+    assert_int_equal(f->client->rate_limit.burst, 100);
+    assert_int_equal(f->client->connect_timeout_ms, 30000);
+    assert_int_equal(f->client->request_timeout_ms, 30000);
+    assert_string_equal(f->client->user_agent, "kinformer/" KINF_VERSION_STRING);
+}
+
 static void *ask_a_lot(void *ctx)
 {
     struct fixture *f = ctx;
@@ -616,6 +629,7 @@ int main(void)
         WITH_SERVER(a_call_ends_with_its_time),
         WITH_SERVER(a_call_can_be_interrupted),
         WITH_SERVER(a_client_is_not_freed_before_its_calls),
+        WITH_SERVER(what_is_not_said_of_a_client_has_its_default),
         WITH_SERVER(threads_share_a_client),
         WITH_SERVER(every_lack_of_memory_is_an_error),
         WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),
