@@ -20,7 +20,7 @@ static void expect_body(const struct kinf__refusal *refusal, const char *expecte
 
 #define STATUS(rest)                                                                               \
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\"," rest "}"  \
-                                                                                              "\n"
+    "\n"
 
 static void a_refusal_begins_anew(void **state)
 {
