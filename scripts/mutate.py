@@ -319,14 +319,14 @@ def includes(path, seen):
 
 def tests_of(folder):
     """Those that include its headers, or its fixture; by other fixtures only if they look at no other folder's insides. Those
-    that look at no insides, and make one by its public function. And what every public function refuses."""
+    that look at no insides, and make one by its public function or are named like a file. And what every public function refuses."""
     for path in sorted(glob.glob("tests/unit/test_*.c")):
         name = os.path.basename(path)[len("test_"):-2]
         included = includes(path, set())
         own = {include.split("/")[0] for include in re.findall(r'#include "([^"]+)"', read(path))} - COMMON
         is_named = name.startswith(folder) or os.path.exists(f"src/{folder}/{name}.c") or f"unit/{folder}_fixture.h" in included
         is_about = any(include.startswith(f"{folder}/") for include in included)
-        is_public = not own and f"kinf_{folder}_new(" in read(path)
+        is_public = not own and (f"kinf_{folder}_new(" in read(path) or os.path.exists(f"src/{folder}/{name}.c"))
         is_borrowed = name == "misuse" or name in BORROWED.get(folder, ())
         if is_borrowed or is_public or is_about and (is_named or not own or folder in own):
             yield f"test_{name}"

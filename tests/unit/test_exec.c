@@ -410,13 +410,14 @@ static void a_plugin_inherits_no_descriptor_signal_or_terminal(void **state)
     assert_file(f, "group", "own\n");
 }
 
+/* Also of one that closes its standard error long before it answers. */
 static void no_descriptor_of_a_plugin_stays_open(void **state)
 {
     struct fixture *f = *state;
     int before = dup(STDIN_FILENO), after;
 
     close(before);
-    write_plugin(f, "echo complaint >&2\n" SAY_TOKEN);
+    write_plugin(f, "exec 2>&-\nsleep 0.1\n" SAY_TOKEN);
     run_well(f);
     after = dup(STDIN_FILENO);
     close(after);
