@@ -41,6 +41,8 @@ TRACELESS = {"kinf__mutex_release", "kinf__cond_release"}
 SYMMETRIC = {"strcmp", "strncmp", "memcmp", "calloc", "reallocarray"}
 # What tests of every folder include.
 COMMON = {"base", "object", "json", "unit", "replay"}
+# What of a folder only others' tests run: upgrades, sites.
+BORROWED = {"rest": {"forward", "tunnel", "webhook_handler"}}
 # A changed kill() must find nobody else's processes; what a test started ends with it.
 CONFINED = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child",
             "--mount-proc", "sh", "-c", '"$0"; exit $?']
@@ -208,6 +210,13 @@ def passes(program, mode, seconds):
             return None
 
 
+@functools.lru_cache(maxsize=None)
+def names(test, path):
+    """Whether a test includes a file's header."""
+    header = path.removeprefix("src/").removesuffix("c") + "h"
+    return f'"{header}"' in read(f"tests/unit/{test}.c")
+
+
 class Build:
     """One mode's compile command, and the link commands and times of the tests."""
 
@@ -241,11 +250,11 @@ class Build:
         return not passed and not passes(program, self.mode, 10 + 10 * self.seconds[test])
 
     def killer(self, mutant, folder, first):
-        """The test that fails, None if none does; `first` are tried first."""
+        """The test that fails, None if none does; `first` are tried first, then those that name it."""
         changed, program = os.path.join(folder, "changed.o"), os.path.join(folder, "test")
         if not compiled(self.compile_command, mutant.path, mutant.applied_to(read(mutant.path)), changed):
             return None
-        for test in sorted(self.seconds, key=lambda test: (-first[test], self.seconds[test])):
+        for test in sorted(self.seconds, key=lambda test: (-first[test], not names(test, mutant.path), self.seconds[test])):
             # Before the archives, whose own object is then not taken.
             link = self.links[test]
             at = next(i for i, word in enumerate(link) if word.startswith("-"))
@@ -309,15 +318,17 @@ def includes(path, seen):
 
 
 def tests_of(folder):
-    """Those that include its headers, or its fixture; by other fixtures only if they look at no other folder's insides. And
-    what every public function refuses."""
+    """Those that include its headers, or its fixture; by other fixtures only if they look at no other folder's insides. Those
+    that look at no insides, and make one by its public function or are named like a file. And what every public function refuses."""
     for path in sorted(glob.glob("tests/unit/test_*.c")):
         name = os.path.basename(path)[len("test_"):-2]
         included = includes(path, set())
         own = {include.split("/")[0] for include in re.findall(r'#include "([^"]+)"', read(path))} - COMMON
         is_named = name.startswith(folder) or os.path.exists(f"src/{folder}/{name}.c") or f"unit/{folder}_fixture.h" in included
         is_about = any(include.startswith(f"{folder}/") for include in included)
-        if name == "misuse" or is_about and (is_named or not own or folder in own):
+        is_public = not own and (f"kinf_{folder}_new(" in read(path) or os.path.exists(f"src/{folder}/{name}.c"))
+        is_borrowed = name == "misuse" or name in BORROWED.get(folder, ())
+        if is_borrowed or is_public or is_about and (is_named or not own or folder in own):
             yield f"test_{name}"
 
 

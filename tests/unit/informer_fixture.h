@@ -13,6 +13,9 @@
 
 #include "informer/informer.h"
 
+/* For kinf__thread_set_stack(): no thread can be started. */
+#define NO_STACK ((size_t)1 << 50)
+
 /* --- objects --- */
 
 const struct kinf_type *things(void);

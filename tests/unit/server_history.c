@@ -67,7 +67,7 @@ static void append_values(struct kinf__buffer *text, unsigned long serial, enum 
 void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
                           unsigned long rv, enum server_part part, bool is_typed)
 {
-    const char *type = part == SERVER_METADATA
+    const char *type = part >= SERVER_METADATA
                            ? "\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\","
                            : "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",";
     char name_space[16], uid[32];
@@ -77,10 +77,14 @@ void server_append_object(struct kinf__buffer *text, size_t slot, const struct s
     must(kinf__buffer_printf(text,
                              "{%s\"metadata\":{\"name\":\"k%zu\",\"namespace\":\"%s\","
                              "\"uid\":\"%s\",\"resourceVersion\":\"%lu\","
-                             "\"labels\":{\"app\":\"%s\"}}",
+                             "\"labels\":{\"app\":\"%s\"}",
                              is_typed ? type : "", slot, name_space, uid, rv,
                              state->is_labelled ? "a" : "b"));
-    if (part != SERVER_METADATA)
+    if (part == SERVER_ALL_METADATA)
+        must(kinf__buffer_printf(text, ",\"managedFields\":[{\"manager\":\"m%lu\"}]",
+                                 state->serial));
+    must(kinf__buffer_printf(text, "}"));
+    if (part < SERVER_METADATA)
         append_values(text, state->serial, part);
     must(kinf__buffer_printf(text, "}"));
 }

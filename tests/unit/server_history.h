@@ -34,8 +34,9 @@ struct server_state {
 
 size_t server_slot_of(const struct kinf_object *object);
 
-/* What of an object somebody has. */
-enum server_part { SERVER_WHOLE, SERVER_WITHOUT_TEXT, SERVER_METADATA };
+/* What of an object somebody has. Nobody is sent the managedFields but who asks for metadata alone, and
+ * gets SERVER_ALL_METADATA. */
+enum server_part { SERVER_WHOLE, SERVER_WITHOUT_TEXT, SERVER_METADATA, SERVER_ALL_METADATA };
 
 /* That much of the object's JSON as it stood in `state`, with `rv`; `is_typed`: with kind and
  * apiVersion. */

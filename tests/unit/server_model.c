@@ -54,13 +54,13 @@ struct server_model {
     atomic_bool is_stopping;
     atomic_bool must_restart;
     atomic_uint trouble;
+    unsigned listed_generation[N_CLIENTS]; /* guarded by the history's lock */
 
     /* owned by the thread */
     int listener;
     int64_t accept_again_ms;
     struct test_random random;
     struct connection connections[MAX_CONNECTIONS];
-    unsigned listed_generation[N_CLIENTS];
     bool may_ask_to_wait; /* that costs a second, so few do it, and once */
     struct kinf__buffer out;
 };
@@ -322,8 +322,8 @@ static void append_list(struct kinf__buffer *body, const struct server_view *vie
     must(kinf__buffer_printf(body,
                              "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":"
                              "{\"resourceVersion\":\"%lu\"",
-                             view->part == SERVER_METADATA ? "PartialObjectMetadata" : "ConfigMap",
-                             view->part == SERVER_METADATA ? "meta.k8s.io/v1" : "v1", page->rv));
+                             view->part == SERVER_WHOLE ? "ConfigMap" : "PartialObjectMetadata",
+                             view->part == SERVER_WHOLE ? "v1" : "meta.k8s.io/v1", page->rv));
     if (page->from_slot < SERVER_N_SLOTS)
         must(kinf__buffer_printf(body, ",\"continue\":\"%u-%lu-%zu\"", page->generation, page->rv,
                                  page->from_slot));
@@ -604,7 +604,7 @@ static bool read_view(struct connection *connection, const struct replay_request
     connection->view = (struct server_view){ .part = SERVER_WHOLE };
     if (replay_request_header(request, "Accept", accept, sizeof accept) &&
         strstr(accept, "as=PartialObjectMetadata") != NULL)
-        connection->view.part = SERVER_METADATA;
+        connection->view.part = SERVER_ALL_METADATA;
     if (strcmp(text, "/api/v1/configmaps") != 0) {
         if (sscanf(text, "/api/v1/namespaces/%15[^/]/configmaps", connection->name_space) != 1)
             return false;
@@ -841,6 +841,14 @@ void server_model_set_options(struct kinf_informer_options *options)
 void server_model_wake(struct server_model *server)
 {
     kinf__waker_set(&server->waker);
+}
+
+void server_model_set_generation(struct server_model *server, const struct server_view *view,
+                                 unsigned generation)
+{
+    pthread_mutex_lock(&server->history->lock);
+    server->listed_generation[client_of(view)] = generation;
+    pthread_mutex_unlock(&server->history->lock);
 }
 
 void server_model_set_trouble(struct server_model *server, unsigned percent)

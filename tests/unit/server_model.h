@@ -27,6 +27,9 @@ void server_model_set_options(struct kinf_informer_options *options);
 
 /* The history has changed. */
 void server_model_wake(struct server_model *server);
+/* The client of this view begins again with what it had in an earlier generation. */
+void server_model_set_generation(struct server_model *server, const struct server_view *view,
+                                 unsigned generation);
 /* How much goes wrong from now on: 0 is nothing, 100 is a lot. When nothing does, every watch is
  * told the newest version by a bookmark. */
 void server_model_set_trouble(struct server_model *server, unsigned percent);

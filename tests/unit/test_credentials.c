@@ -278,8 +278,10 @@ static void a_password_is_encoded(void **state)
 
 static void over_plain_http_nothing_is_shown_or_run(void **state)
 {
+    struct kinf__credential_holder holder = { .wake = NULL };
     struct fixture *f = *state;
 
+    f->config.ca_file = f->paths[CA];
     f->config.token = (char *)"s3cret";
     f->config.token_file = f->paths[TOKEN];
     f->config.exec = &f->exec;
@@ -290,6 +292,9 @@ static void over_plain_http_nothing_is_shown_or_run(void **state)
     assert_null(f->credential->parts.cert_pem);
     assert_null(f->credential->parts.key_pem);
     assert_int_equal(n_warnings(), 0);
+    kinf__credentials_hold(&f->credentials, &holder);
+    assert_false(kinf__credentials_has_to_look(&f->credentials, &holder));
+    kinf__credentials_let_go(&f->credentials, &holder);
 }
 
 /* --- certificates --- */

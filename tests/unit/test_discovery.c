@@ -282,12 +282,13 @@ static void names_that_would_mean_another_path_are_refused(void **state)
 }
 
 /* A server of the core group alone. */
-static int find_in_core(const char *text, const char *name, const struct kinf_type **ret_type)
+static int find_in_core(const char *text, const char *name, const struct kinf_type **ret_type,
+                        struct kinf_error *err)
 {
     const struct document documents[] = { { "/api/v1", text }, { "/apis", GROUPS("") } };
     struct server server = { ALL_OF(documents), NULL, 0, "" };
 
-    return find(&server, name, ret_type, NULL);
+    return find(&server, name, ret_type, err);
 }
 
 static void parts_of_another_shape_are_passed_over(void **state)
@@ -303,8 +304,8 @@ static void parts_of_another_shape_are_passed_over(void **state)
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++)
-        assert_int_equal(find_in_core(texts[i], "pods", &type), KINF_ERR_NOT_FOUND);
-    assert_int_equal(find_in_core(texts[4], "a", &type), KINF_ERR_UNSUPPORTED);
+        assert_int_equal(find_in_core(texts[i], "pods", &type, NULL), KINF_ERR_NOT_FOUND);
+    assert_int_equal(find_in_core(texts[4], "a", &type, NULL), KINF_ERR_UNSUPPORTED);
 }
 
 static void an_answer_of_another_kind_says_nothing(void **state)
@@ -312,12 +313,14 @@ static void an_answer_of_another_kind_says_nothing(void **state)
     static const char *const texts[] = { "{}", "[]", "null", "{\"title\":\"welcome\"}",
                                          GROUPS("") };
     const struct kinf_type *type = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++)
-        assert_int_equal(find_in_core(texts[i], "pods", &type), KINF_ERR_PARSE);
-    assert_int_equal(find_in_core("{\"kind\":", "pods", &type), KINF_ERR_TRUNCATED);
-    assert_int_equal(find_in_core("<html>", "pods", &type), KINF_ERR_PARSE);
+        assert_int_equal(find_in_core(texts[i], "pods", &type, NULL), KINF_ERR_PARSE);
+    assert_int_equal(find_in_core("{\"kind\":", "pods", &type, NULL), KINF_ERR_TRUNCATED);
+    assert_int_equal(find_in_core("<html>", "pods", &type, &err), KINF_ERR_PARSE);
+    assert_non_null(strstr(err.message, "discovery /api/v1: "));
 }
 
 static void a_group_whose_answer_is_none_hides_nothing_and_is_named(void **state)
@@ -351,7 +354,7 @@ static void a_plural_wins_over_another_types_short_name(void **state)
     const struct kinf_type *type = NULL;
 
     (void)state;
-    assert_int_equal(find_in_core(text, "bars", &type), 0);
+    assert_int_equal(find_in_core(text, "bars", &type, NULL), 0);
     assert_string_equal(type->kind, "Bar");
 }
 

@@ -117,6 +117,26 @@ static void an_unknown_name_asks_again_but_not_all_the_time(void **state)
     stop(&f);
 }
 
+static void what_is_to_be_found_anew_is_asked_for_once_an_interval(void **state)
+{
+    static const struct test_reply replies[] = { { .body = CORE }, { .body = CORE } };
+    struct kinf_error err = { .message = "as it was" };
+    const struct kinf_type *type;
+    struct fixture f;
+
+    (void)state;
+    start(&f, replies, 2);
+    assert_int_equal(find(&f, "po"), 0);
+    assert_int_equal(kinf__discovery_find_anew(f.client, "po", &type, &err), 0);
+    assert_string_equal(err.message, "as it was");
+    expect_targets(&f, "/api\n");
+    grow_old(&f);
+    assert_int_equal(kinf__discovery_find_anew(f.client, "po", &type, NULL), 0);
+    assert_string_equal(type->kind, "Pod");
+    expect_targets(&f, "/api\n/api\n");
+    stop(&f);
+}
+
 static void a_group_that_is_away_is_named_until_it_is_back(void **state)
 {
     static const struct test_reply replies[] = { { .body = CORE },
@@ -210,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_requests_tell_every_name),
         cmocka_unit_test(an_unknown_name_asks_again_but_not_all_the_time),
+        cmocka_unit_test(what_is_to_be_found_anew_is_asked_for_once_an_interval),
         cmocka_unit_test(a_group_that_is_away_is_named_until_it_is_back),
         cmocka_unit_test(a_server_that_fails_is_asked_again),
         cmocka_unit_test(an_answer_that_does_not_end_is_not_kept),

@@ -3,11 +3,13 @@
  * breaks, refusals, forgotten versions and restores from a backup, to informers whose handlers come
  * and go, also from callbacks. Whenever the server is at rest, stores and handlers come to its
  * state; what a handler is told is a legal history all the time (G1, G3 to G7, G9); in the end
- * nothing is left and the stop was quick (G10).
+ * nothing is left and the stop was quick (G10). At times an informer ends, and one of the same
+ * options begins with the store that it had some rounds ago (R1 to R3 of informer/saved.h).
  *
  * A follower judges in its callbacks, on its own thread, by the server's logs.
  */
 #include <dirent.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +17,10 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "indexer/indexer.h"
 #include "informer/informer.h"
+#include "informer/saved.h"
 #include "object/packed.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
@@ -24,6 +28,9 @@
 #define N_FOLLOWERS 8
 #define N_INFORMERS KINF__ARRAY_LEN(views)
 #define PATIENCE_MS 30000
+#define N_RESTARTS  8 /* of a life, at most */
+/* The test decides when it is over. */
+#define RESYNC_PERIOD_MS 3600000
 
 /* Each informer has its own namespace and selector, so that the server can tell them apart; shard and
  * part are drawn for each life. */
@@ -67,6 +74,8 @@ struct crowd {
     struct server_history *history;
     struct kinf_informer *informers[N_INFORMERS];
     atomic_bool is_restless; /* callbacks add and remove handlers */
+    pthread_t dispatcher;    /* of the dispatched handlers of all informers */
+    struct kinf__waker end;  /* of the dispatcher */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -224,9 +233,9 @@ static void pause_ms(long delay_ms)
     nanosleep(&delay, NULL);
 }
 
-static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms,
-                        enum kinf_backlog backlog)
+static void join_somewhere_locked(struct follower *follower)
 {
+    struct test_random *random = &follower->crowd->random;
     const struct kinf_handler handler = {
         .on_add = on_add,
         .on_update = on_update,
@@ -234,30 +243,23 @@ static void join_locked(struct follower *follower, size_t view, int64_t resync_p
         .on_synced = on_synced,
         .on_done = on_done,
         .ctx = follower,
-        .resync_period_ms = resync_period_ms,
-        .backlog = backlog,
+        .resync_period_ms = test_random_below(random, 4) == 0 ? RESYNC_PERIOD_MS : 0,
+        .backlog =
+            test_random_below(random, 2) == 0 ? KINF_BACKLOG_UNBOUNDED : KINF_BACKLOG_COALESCE,
+        .is_dispatched = test_random_below(random, 2) == 0,
     };
 
-    follower->backlog = backlog;
-    follower->view = view;
+    follower->backlog = handler.backlog;
+    follower->view = test_random_below(random, N_INFORMERS);
     follower->state = FOLLOWER_HERE;
-    if (kinf_informer_add_handler(follower->crowd->informers[view], &handler, &follower->id, NULL) <
-        0)
+    if (kinf_informer_add_handler(follower->crowd->informers[follower->view], &handler,
+                                  &follower->id, NULL) < 0)
         follower->state = FOLLOWER_AWAY;
 }
 
 static struct follower *anybody_locked(struct crowd *crowd)
 {
     return &crowd->followers[test_random_below(&crowd->random, N_FOLLOWERS)];
-}
-
-static void join_somewhere_locked(struct follower *follower)
-{
-    struct test_random *random = &follower->crowd->random;
-
-    join_locked(follower, test_random_below(random, N_INFORMERS),
-                test_random_below(random, 4) == 0 ? 1000 : 0,
-                test_random_below(random, 2) == 0 ? KINF_BACKLOG_UNBOUNDED : KINF_BACKLOG_COALESCE);
 }
 
 /* One of many callbacks that does something. */
@@ -347,6 +349,31 @@ static struct timespec end_of_patience(void)
     return until;
 }
 
+/* A program's event loop: until the end, through the stop of the informers. */
+static void *dispatch_all(void *ctx)
+{
+    struct crowd *crowd = ctx;
+    struct pollfd fds[N_INFORMERS + 1] = { { .fd = crowd->end.fd, .events = POLLIN } };
+
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        fds[i + 1].events = POLLIN;
+        if (kinf_informer_fd(crowd->informers[i], &fds[i + 1].fd, NULL) < 0)
+            abort();
+    }
+    while (!kinf__waker_is_set(&crowd->end)) {
+        poll(fds, N_INFORMERS + 1, -1);
+        for (size_t i = 0; i < N_INFORMERS; i++) {
+            int r = fds[i + 1].revents != 0
+                        ? kinf_informer_dispatch(crowd->informers[i], 5, NULL, NULL)
+                        : 0;
+
+            if (r < 0 && r != KINF_ERR_STOPPED)
+                abort();
+        }
+    }
+    return NULL;
+}
+
 /* Nobody changes the crowd any more. */
 static void calm_down(struct crowd *crowd)
 {
@@ -392,8 +419,19 @@ static void crowd_release(struct crowd *crowd)
 
 /* --- informers --- */
 
+/* The store of an informer at rest. */
+struct saved {
+    struct kinf_snapshot *snapshot; /* NULL: none */
+    unsigned generation;
+};
+
 struct engine {
     struct test_random random;
+    struct kinf_informer_options options[N_INFORMERS];
+    struct saved saved[N_INFORMERS];
+    struct kinf_informer *stopped[N_RESTARTS]; /* whose handlers' removal may still return */
+    size_t n_stopped;
+    int64_t passed_ms; /* of the handlers' resync periods */
     struct server_history history;
     struct server_model *server;
     struct kinf_client *client;
@@ -433,18 +471,22 @@ static int index_by_serial(const struct kinf_object *object, struct kinf_index_v
 /* What is seen and kept of objects. */
 static void fill_view(struct engine *engine, size_t i, struct kinf_informer_options *options)
 {
-    static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" };
+    static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" },
+                             *const metadata[] = { "metadata" };
     struct server_view *view = &views[i];
     bool keeps = below(engine, 2) == 0, is_by_field = below(engine, 2) == 0;
 
     view->only_shard = below(engine, 2) == 0;
-    view->part = (enum server_part)below(engine, SERVER_METADATA + 1);
+    view->part = (enum server_part)below(engine, SERVER_ALL_METADATA + 1);
     options->name_space = is_by_field ? NULL : view->name_space;
     options->field_selector = is_by_field ? field_selectors[i] : NULL;
     options->label_selector = view->only_labelled ? "app=a" : NULL;
     options->shard_selector = view->only_shard ? SERVER_SHARD : NULL;
-    options->metadata_only = view->part == SERVER_METADATA;
-    if (view->part == SERVER_WITHOUT_TEXT && keeps) {
+    options->metadata_only = view->part >= SERVER_METADATA;
+    if (view->part == SERVER_ALL_METADATA) {
+        options->keeps = metadata;
+        options->n_keeps = 1;
+    } else if (view->part == SERVER_WITHOUT_TEXT && keeps) {
         options->keeps = serial;
         options->n_keeps = 1;
     } else if (view->part == SERVER_WITHOUT_TEXT) {
@@ -476,19 +518,54 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->accept_gzip = below(engine, 2) == 0;
 }
 
+static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+                struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
+{
+    struct kinf_snapshot *snapshot = ctx;
+    const struct kinf_object *object, *copy;
+    struct kinf_cursor cursor;
+    int r = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while (r == 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
+        if (copy_object(object, &copy, NULL) < 0)
+            abort();
+        r = callback(copy, callback_ctx, err);
+    }
+    snprintf(ret_origin->rv, sizeof ret_origin->rv, "%s", kinf_snapshot_resource_version(snapshot));
+    ret_origin->wall_ms = 1;
+    return r;
+}
+
 static void start_informer(struct engine *engine, size_t view)
 {
-    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    const struct kinf_informer_options *options = &engine->options[view];
     struct kinf_informer **informer = &engine->crowd.informers[view];
+    struct kinf_snapshot *saved = engine->saved[view].snapshot;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    fill_options(engine, view, &options);
-    if (kinf_informer_new(engine->client, &options, informer, &err) < 0)
+    if (kinf_informer_new(engine->client, options, informer, &err) < 0)
         fail_msg("%s", err.message);
-    if (options.compressed)
+    if (options->compressed)
         kinf__packer_set_dictionary_size((*informer)->packer, 256); /* objects are that small */
+    if (saved != NULL && kinf__informer_set_saved(*informer, load, saved, &err) < 0)
+        fail_msg("%s", err.message);
     if (kinf_informer_start(*informer, &err) < 0)
         fail_msg("%s", err.message);
+}
+
+static void start_dispatcher(struct crowd *crowd)
+{
+    assert_int_equal(kinf__waker_init(&crowd->end, NULL), 0);
+    assert_int_equal(
+        kinf__thread_start(&crowd->dispatcher, "dispatcher", dispatch_all, crowd, NULL), 0);
+}
+
+static void stop_dispatcher(struct crowd *crowd)
+{
+    kinf__waker_set(&crowd->end);
+    pthread_join(crowd->dispatcher, NULL);
+    kinf__waker_release(&crowd->end);
 }
 
 static void engine_start(struct engine *engine)
@@ -500,20 +577,38 @@ static void engine_start(struct engine *engine)
                                         below(engine, 2) == 0);
     crowd_init(&engine->crowd, &engine->history, test_random_next(&engine->random));
     engine->client = server_model_client(engine->server);
-    for (size_t i = 0; i < N_INFORMERS; i++)
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        engine->options[i] = (struct kinf_informer_options)KINF_INFORMER_OPTIONS_INIT;
+        fill_options(engine, i, &engine->options[i]);
         start_informer(engine, i);
+    }
+    start_dispatcher(&engine->crowd);
+}
+
+static void stop_informer(struct kinf_informer *informer)
+{
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    assert_int_equal(kinf_informer_stop(informer, NULL), 0);
+    assert_true(kinf__clock_now_ms() - begun_ms < test_stop_limit_ms());
+}
+
+static void forget_saved(struct saved *saved)
+{
+    kinf_snapshot_unref(KINF__TAKE(saved->snapshot));
 }
 
 static void engine_stop(struct engine *engine)
 {
-    for (size_t i = 0; i < N_INFORMERS; i++) {
-        int64_t begun_ms = kinf__clock_now_ms();
-
-        assert_int_equal(kinf_informer_stop(engine->crowd.informers[i], NULL), 0);
-        assert_true(kinf__clock_now_ms() - begun_ms < test_stop_limit_ms());
-    }
     for (size_t i = 0; i < N_INFORMERS; i++)
+        stop_informer(engine->crowd.informers[i]);
+    stop_dispatcher(&engine->crowd);
+    for (size_t i = 0; i < N_INFORMERS; i++) {
         kinf_informer_free(engine->crowd.informers[i]);
+        forget_saved(&engine->saved[i]);
+    }
+    while (engine->n_stopped != 0)
+        kinf_informer_free(engine->stopped[--engine->n_stopped]);
     crowd_release(&engine->crowd);
     kinf_client_free(engine->client);
     server_model_stop(engine->server);
@@ -639,6 +734,19 @@ static void change_something(struct engine *engine)
     server_model_wake(engine->server);
 }
 
+/* The period of every handler of one informer is over. */
+static void resync(struct engine *engine)
+{
+    struct kinf_informer *informer = engine->crowd.informers[below(engine, N_INFORMERS)];
+
+    if (!kinf_informer_has_synced(informer))
+        return;
+    engine->passed_ms += RESYNC_PERIOD_MS;
+    kinf__processor_should_resync(&informer->processor, kinf__clock_now_ms() + engine->passed_ms,
+                                  false);
+    assert_int_equal(kinf_deltafifo_resync(informer->fifo, NULL), 0);
+}
+
 static void do_something(struct engine *engine)
 {
     switch (below(engine, 32)) {
@@ -662,10 +770,13 @@ static void do_something(struct engine *engine)
         come_or_go(&engine->crowd);
         break;
     case 9:
+        resync(engine);
+        break;
     case 10:
     case 11:
     case 12:
     case 13:
+    case 14:
         pause_ms(1 + (long)below(engine, 3));
         break;
     default:
@@ -674,9 +785,49 @@ static void do_something(struct engine *engine)
     }
 }
 
+/* At rest, what is stored is of the present generation. */
+static void save(struct engine *engine, size_t view)
+{
+    struct kinf_informer *informer = engine->crowd.informers[view];
+    const struct kinf_informer_options *options = &engine->options[view];
+
+    if (options->fifo_order != KINF_FIFO_IN_ORDER || options->transform != NULL)
+        return;
+    forget_saved(&engine->saved[view]);
+    engine->saved[view] =
+        (struct saved){ kinf__informer_savable(informer), engine->history.generation };
+}
+
+static void restart(struct engine *engine, size_t view)
+{
+    struct crowd *crowd = &engine->crowd;
+
+    if (engine->n_stopped == N_RESTARTS)
+        return;
+    calm_down(crowd);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        if (crowd->followers[i].view == view)
+            leave(&crowd->followers[i]);
+    }
+    stop_dispatcher(crowd);
+    stop_informer(crowd->informers[view]);
+    engine->stopped[engine->n_stopped++] = crowd->informers[view];
+    if (below(engine, 3) == 0)
+        server_model_restore(engine->server, below(engine, 8));
+    if (below(engine, 3) == 0)
+        server_history_forget(&engine->history);
+    change_something(engine);
+    if (engine->saved[view].snapshot != NULL)
+        server_model_set_generation(engine->server, &views[view], engine->saved[view].generation);
+    start_informer(engine, view);
+    start_dispatcher(crowd);
+}
+
 static void play_round(struct engine *engine)
 {
     server_model_set_trouble(engine->server, (unsigned)below(engine, 101));
+    if (below(engine, 2) == 0)
+        restart(engine, below(engine, N_INFORMERS));
     atomic_store(&engine->crowd.is_restless, below(engine, 2) == 0);
     for (size_t n = 1 + below(engine, 60); n > 0; n--) {
         do_something(engine);
@@ -715,6 +866,10 @@ static void live(struct engine *engine)
     for (size_t rounds = 1 + below(engine, 8); rounds > 0; rounds--) {
         play_round(engine);
         settle(engine);
+        for (size_t i = 0; i < N_INFORMERS; i++) {
+            if (below(engine, 2) == 0)
+                save(engine, i);
+        }
     }
     if (below(engine, 2) == 0)
         play_round(engine);

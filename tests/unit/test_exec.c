@@ -59,6 +59,10 @@ static void an_answer_says_what_and_how_long(void **state)
           1709200800 },
         { ANSWER("\"token\":\"t\",\"expirationTimestamp\":\"2024-02-29t12:30:00.5-02:30\""), "t",
           1709218800 },
+        { ANSWER("\"token\":\"t\",\"expirationTimestamp\":\"2024-12-31T23:59:60Z\""), "t",
+          1735689600 },
+        { ANSWER("\"token\":\"t\",\"expirationTimestamp\":\"2024-01-01T00:00:00+23:59\""), "t",
+          1703980860 },
         { "{\"status\":{\"token\":\"t\"},\"spec\":{},\"apiVersion\":\"" V1
           "\",\"kind\":\"ExecCredential\"}",
           "t", INT64_MAX },
@@ -71,6 +75,7 @@ static void an_answer_says_what_and_how_long(void **state)
 
         if (parse(rows[i].text, strlen(rows[i].text), &answer, &err) < 0)
             fail_msg("%s: %s", rows[i].text, err.message);
+        assert_int_equal(err.code, 0);
         assert_string_equal(answer.token, rows[i].token);
         assert_null(answer.cert_pem);
         assert_true(answer.expires_wall_s == rows[i].expires_s);
@@ -109,8 +114,24 @@ static void what_is_no_answer_is_named_without_showing_it(void **state)
         { TIME("s3cret"), "no time" },
         { TIME("2024-02-29T12:30:00"), "no time" },
         { TIME("2024-13-01T12:30:00Z"), "no time" },
+        { TIME("2024-00-01T12:30:00Z"), "no time" },
+        { TIME("2024-12-00T12:30:00Z"), "no time" },
+        { TIME("2024-12-32T12:30:00Z"), "no time" },
         { TIME("2024-12-01T24:30:00Z"), "no time" },
+        { TIME("2024-12-01Txx:30:00Z"), "no time" },
+        { TIME("2024-12-01T12:60:00Z"), "no time" },
+        { TIME("2024-12-01T12:xx:00Z"), "no time" },
+        { TIME("2024-12-01T12:30:61Z"), "no time" },
+        { TIME("2024-12-01T12:30:xxZ"), "no time" },
+        { TIME("2024-12-01T12:30:00+xx:30"), "no time" },
+        { TIME("2024-12-01T12:30:00+02:60"), "no time" },
+        { TIME("2024-12-01T12:30:00+02:xx"), "no time" },
         { TIME("2024-12-01T12:30:00+0230"), "no time" },
+        { TIME("2024/12-01T12:30:00Z"), "no time" },
+        { TIME("2024-12/01T12:30:00Z"), "no time" },
+        { TIME("2024-12-01 12:30:00Z"), "no time" },
+        { TIME("2024-12-01T12.30:00Z"), "no time" },
+        { TIME("2024-12-01T12:30.00Z"), "no time" },
         { TIME("2024-12-01T12:30:00+24:00"), "no time" },
         { TIME("-024-12-01T12:30:00Z"), "no time" },
     };
@@ -389,6 +410,20 @@ static void a_plugin_inherits_no_descriptor_signal_or_terminal(void **state)
     assert_file(f, "group", "own\n");
 }
 
+/* Also of one that closes its standard error long before it answers. */
+static void no_descriptor_of_a_plugin_stays_open(void **state)
+{
+    struct fixture *f = *state;
+    int before = dup(STDIN_FILENO), after;
+
+    close(before);
+    write_plugin(f, "exec 2>&-\nsleep 0.1\n" SAY_TOKEN);
+    run_well(f);
+    after = dup(STDIN_FILENO);
+    close(after);
+    assert_int_equal(after, before);
+}
+
 static void standard_error_goes_to_the_log_and_the_answer_does_not(void **state)
 {
     struct fixture *f = *state;
@@ -580,6 +615,7 @@ int main(void)
         RUNS(the_request_has_the_version_that_is_configured),
         RUNS(configured_variables_are_put_over_ours),
         RUNS(a_plugin_inherits_no_descriptor_signal_or_terminal),
+        RUNS(no_descriptor_of_a_plugin_stays_open),
         RUNS(standard_error_goes_to_the_log_and_the_answer_does_not),
         RUNS(a_plugin_that_talks_too_much_is_cut_short_in_the_log),
         RUNS(a_missing_plugin_is_told_with_its_hint),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
@@ -349,6 +350,25 @@ static void starting_again_starts_only_what_is_new(void **state)
     assert_true(kinf_informer_has_synced(second));
 }
 
+static void those_behind_one_that_cannot_be_started_still_can(void **state)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct factory_fixture *f = *state;
+    struct kinf_informer *first, *second;
+
+    first = ask(f, &options);
+    options.name_space = "ns";
+    second = ask(f, &options);
+    kinf__thread_set_stack(NO_STACK);
+    assert_int_equal(kinf_factory_start(f->factory, NULL), KINF_ERR_SYSTEM);
+    kinf__thread_set_stack(0);
+    assert_int_equal(first->life, KINF__LIFE_STOPPED);
+    start(f);
+    feed(second, "y");
+    assert_int_equal(kinf_informer_wait_synced(second, PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), KINF_ERR_STOPPED);
+}
+
 static void waiting_ends_with_the_time(void **state)
 {
     const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -373,6 +393,7 @@ static void after_shutdown_stores_are_read_and_nothing_starts(void **state)
     feed(informer, "x");
     assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), 0);
     assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
+    assert_int_equal(informer->life, KINF__LIFE_STOPPED);
     assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
     assert_int_equal(kinf_factory_start(f->factory, NULL), 0);
     expect_refused(f, &options, KINF_ERR_STOPPED, "shut down");
@@ -511,6 +532,7 @@ int main(void)
         TEST(another_index_of_a_name_is_refused),
         TEST(index_that_one_request_has_twice_is_refused),
         TEST(starting_again_starts_only_what_is_new),
+        TEST(those_behind_one_that_cannot_be_started_still_can),
         TEST(waiting_ends_with_the_time),
         TEST(after_shutdown_stores_are_read_and_nothing_starts),
         TEST(shutdown_from_a_callback_is_refused),

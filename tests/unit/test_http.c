@@ -224,6 +224,17 @@ static void a_body_cut_short_is_a_network_error(void **state)
                      KINF_ERR_NETWORK);
     end(&f);
     assert_int_equal(get_once(&f, "", false), KINF_ERR_NETWORK);
+    assert_int_equal(strncmp(f.err.message, "server 127.0.0.1:", 17), 0);
+    end(&f);
+}
+
+static void what_is_no_http_is_a_network_error(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f, "SSH-2.0-x\r\n", false), KINF_ERR_NETWORK);
+    assert_int_equal(strncmp(f.err.message, "server 127.0.0.1:", 17), 0);
     end(&f);
 }
 
@@ -417,11 +428,34 @@ static int append_inflated(const char *bytes, size_t len, void *ctx, struct kinf
     return kinf__buffer_append(ctx, bytes, len);
 }
 
-/* A member of "a", cut at every place, byte by byte. */
+/* "a" */
+static const unsigned char member[] = { 0x1f, 0x8b, 8,    0,    0,    0,    0, 0, 0, 3, 0x4b,
+                                        4,    0,    0x43, 0xbe, 0xb7, 0xe8, 1, 0, 0, 0 };
+
+static void a_member_may_come_in_several_chunks(void **state)
+{
+    KINF__AUTO_BUFFER response = KINF__BUFFER_INIT;
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(kinf__buffer_printf(&response, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+                                                    "Transfer-Encoding: chunked\r\n\r\n"),
+                     0);
+    for (size_t i = 0; i < sizeof member; i++) {
+        assert_int_equal(kinf__buffer_append(&response, "1\r\n", 3), 0);
+        assert_int_equal(kinf__buffer_append(&response, (const char *)member + i, 1), 0);
+        assert_int_equal(kinf__buffer_append(&response, "\r\n", 2), 0);
+    }
+    assert_int_equal(kinf__buffer_append(&response, "0\r\n\r\n", 5), 0);
+    begin(&f, response.bytes, response.len, true);
+    assert_int_equal(get(&f), 0);
+    assert_body(&f, "a");
+    end(&f);
+}
+
+/* Cut at every place, byte by byte. */
 static void inflating_needs_no_whole_member(void **state)
 {
-    static const unsigned char member[] = { 0x1f, 0x8b, 8,    0,    0,    0,    0, 0, 0, 3, 0x4b,
-                                            4,    0,    0x43, 0xbe, 0xb7, 0xe8, 1, 0, 0, 0 };
     KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
     struct kinf__inflate *inflate = NULL;
 
@@ -691,12 +725,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complete_bodies_end_well),
         cmocka_unit_test(a_body_cut_short_is_a_network_error),
+        cmocka_unit_test(what_is_no_http_is_a_network_error),
         cmocka_unit_test(a_refusal_is_told_with_its_status),
         cmocka_unit_test(a_time_to_come_back_is_in_seconds),
         cmocka_unit_test(a_refusal_without_end_is_left),
         cmocka_unit_test(every_recorded_refusal_comes_through),
         cmocka_unit_test(the_callback_ends_an_exchange),
         cmocka_unit_test(gzip_members_are_inflated_one_behind_the_other),
+        cmocka_unit_test(a_member_may_come_in_several_chunks),
         cmocka_unit_test(inflating_needs_no_whole_member),
         cmocka_unit_test(inflating_ends_where_the_buffer_does),
         cmocka_unit_test(a_refused_connection_names_the_host),

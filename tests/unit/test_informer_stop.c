@@ -13,6 +13,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
+#include "base/thread.h"
 
 #include "unit/test.h"
 
@@ -193,10 +195,35 @@ static void stop_is_quick_in_the_midst_of_a_relist(void **state)
     assert_in_range(worst_ms, 0, STOP_LIMIT_MS - 1);
 }
 
+/* Of a handler, or the processor's. */
+static void informer_whose_thread_cannot_be_started_is_stopped(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    for (int with_handler = 0; with_handler < 2; with_handler++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf_informer_status status;
+
+        informer_make(f, NULL);
+        if (with_handler)
+            informer_add(f, &f->recorders[0]);
+        kinf__thread_set_stack(NO_STACK);
+        assert_int_equal(kinf_informer_start(f->informer, &err), KINF_ERR_SYSTEM);
+        kinf__thread_set_stack(0);
+        assert_non_null(strstr(err.message, with_handler ? "kinf-listener" : "kinf-processor"));
+        kinf_informer_status(f->informer, &status);
+        assert_int_equal(status.state, KINF_STATE_STOPPED);
+        assert_int_equal(kinf_informer_start(f->informer, NULL), KINF_ERR_STATE);
+        kinf_informer_free(KINF__TAKE(f->informer));
+    }
+    recorder_expect(&f->recorders[0], "done");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         INFORMER_TEST_BOTH(stop_is_quick_in_the_midst_of_a_relist),
+        INFORMER_TEST(informer_whose_thread_cannot_be_started_is_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

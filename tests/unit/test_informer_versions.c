@@ -136,6 +136,7 @@ static void stop_ends_the_wait(void **state)
     begin_wait(f, &waiter, "101");
     assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
     assert_int_equal(end_wait(&waiter), KINF_ERR_STOPPED);
+    assert_string_equal(waiter.err.message, "things: stopped before resourceVersion 101 was in");
     assert_int_equal(kinf_informer_wait_for_rv(f->informer, "100", 0, NULL), 0);
     assert_int_equal(kinf_informer_wait_for_rv(f->informer, "101", PATIENCE_MS, NULL),
                      KINF_ERR_STOPPED);
@@ -152,6 +153,8 @@ static void server_that_goes_back_fails_the_wait(void **state)
     feed_replace(f, "60", "x", "50");
     feed_update(f, "x", "120");
     assert_int_equal(end_wait(&waiter), KINF_ERR_EXPIRED);
+    assert_non_null(
+        strstr(waiter.err.message, "things: the server went back to resourceVersion \""));
     assert_int_equal(kinf_informer_wait_for_rv(f->informer, "120", PATIENCE_MS, NULL), 0);
 }
 

@@ -414,10 +414,9 @@ static void base64_may_be_a_block_of_lines(void **state)
 
 static void what_is_no_base64_of_a_text_is_named(void **state)
 {
-    static const char *const texts[] = {
-        "Y2E",      "Y2E==", "=",    "====",   "Y2=E",     "Y=E=",
-        "Y2E=Y2E=", "Y2_-",  "YQBh", "'####'", "Y2VydA= ", "AAAA"
-    };
+    static const char *const texts[] = { "Y2E",    "Y2E==",    "=",        "====", "Y===",
+                                         "Y2=E",   "Y=E=",     "Y2E=Y2E=", "Y2_-", "YQBh",
+                                         "'####'", "Y2VydA= ", "AAAA" };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -857,6 +856,42 @@ static void a_context_needs_a_kubeconfig_even_in_a_pod(void **state)
     assert_refused(NULL, "x", KINF_ERR_CONFIG, WORDS("context 'x'", "--kubeconfig"));
 }
 
+static void so_do_a_cluster_and_a_user(void **state)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf__cluster_config config;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    options.user = "me";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "have a user 'me';"));
+    options.cluster = "here";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "have a cluster 'here';"));
+}
+
+static void extensions_of_others_are_not_told_to_a_plugin(void **state)
+{
+    static const char *const extensions[] = { "[{name: other, extension: 1}, {extension: 2}]", "[]",
+                                              "{name: client.authentication.k8s.io/exec}", "x" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        struct kinf__cluster_config config;
+        char cluster[128];
+
+        snprintf(cluster, sizeof cluster, "    extensions: %s\n", extensions[i]);
+        config =
+            load(write_fields(cluster,
+                              "    exec: {apiVersion: client.authentication.k8s.io/v1, "
+                              "interactiveMode: Never, command: x, provideClusterInfo: true}\n"),
+                 NULL);
+        assert_string_equal(config.exec->cluster_json, "{\"server\":\"https://a\"}");
+        kinf__cluster_config_release(&config);
+    }
+}
+
 static void out_of_memory_is_an_ordinary_error(void **state)
 {
     const char *path = write_fields(
@@ -970,6 +1005,7 @@ int main(void)
         IN_FOLDER(what_is_wrong_is_named),
         IN_FOLDER(base64_may_be_a_block_of_lines),
         IN_FOLDER(what_is_no_base64_of_a_text_is_named),
+        IN_FOLDER(extensions_of_others_are_not_told_to_a_plugin),
         IN_FOLDER(an_authority_without_a_value_is_refused),
         IN_FOLDER(fields_at_the_wrong_depth_are_ignored),
         IN_FOLDER(a_name_twice_in_one_file_is_refused),
@@ -988,6 +1024,7 @@ int main(void)
         IN_FOLDER(an_address_has_no_password_and_one_line),
         IN_FOLDER(a_file_without_contexts_is_no_kubeconfig),
         IN_FOLDER(a_context_needs_a_kubeconfig_even_in_a_pod),
+        IN_FOLDER(so_do_a_cluster_and_a_user),
         IN_FOLDER(out_of_memory_is_an_ordinary_error),
         IN_FOLDER(a_server_that_requests_cannot_follow_is_refused),
         IN_FOLDER(a_pod_without_memory_is_an_ordinary_error),

@@ -326,7 +326,8 @@ static void run_with_a_handler(struct informer_fixture *f)
     recorder_wait_for(&f->recorders[0], "synced");
 }
 
-#define LABELS "{name=\"main\"}{group=\"\"}{version=\"v1\"}{resource=\"things\"}"
+#define LATENCY_COUNT "informer_processing_latency_seconds_count{"
+#define LABELS        "{name=\"main\"}{group=\"\"}{version=\"v1\"}{resource=\"things\"}"
 
 static void informers_say_what_they_know(void **state)
 {
@@ -356,7 +357,8 @@ static void informers_say_what_they_know(void **state)
     free(text);
 }
 
-/* Exactly one state is 1, also when there are several informers, in the order that was asked. */
+/* Exactly one state is 1, also when there are several informers, in the order that was asked. Each
+ * family has all of them. */
 static void each_informer_is_in_one_state(void **state)
 {
     struct informer_fixture *f = *state;
@@ -364,7 +366,7 @@ static void each_informer_is_in_one_state(void **state)
     const struct kinf_informer_options none = KINF_INFORMER_OPTIONS_INIT;
     struct text *text = malloc(sizeof *text);
     char *bytes = NULL;
-    size_t n_in[2] = { 0, 0 };
+    size_t n_in[2] = { 0, 0 }, n_latencies = 0, n_objects = 0;
 
     assert_non_null(text);
     run_with_a_handler(f);
@@ -379,7 +381,11 @@ static void each_informer_is_in_one_state(void **state)
         if (strncmp(text->series[i].name, "kinformer_state{", 16) == 0)
             n_in[strstr(text->series[i].name, "\"two\"") != NULL] +=
                 strcmp(text->series[i].value, "1") == 0;
+        n_latencies += strncmp(text->series[i].name, LATENCY_COUNT, strlen(LATENCY_COUNT)) == 0;
+        n_objects += strncmp(text->series[i].name, "kinformer_objects{", 18) == 0;
     }
+    assert_int_equal(n_latencies, 2);
+    assert_int_equal(n_objects, 2);
     assert_int_equal(n_in[0], 1);
     assert_int_equal(n_in[1], 1);
     kinf_informer_free(sources[1].informer);

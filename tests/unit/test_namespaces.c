@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
@@ -462,6 +463,37 @@ static void stopping_waits_for_the_running_callback_only(void **state)
     assert_int_equal(kinf_namespaces_start(f->namespaces, NULL), KINF_ERR_STATE);
 }
 
+static void a_second_start_is_refused_and_changes_nothing(void **state)
+{
+    struct namespaces_fixture *f = *state;
+
+    make(f);
+    add(f, &f->recorders[0]);
+    start(f);
+    assert_int_equal(kinf_namespaces_start(f->namespaces, NULL), KINF_ERR_STATE);
+    feed(f, "a", "x");
+    feed(f, "b", NULL);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced");
+}
+
+static void a_start_that_fails_stops_all_of_them(void **state)
+{
+    struct namespaces_fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_informer_status status;
+
+    make(f);
+    kinf__thread_set_stack(NO_STACK);
+    assert_int_equal(kinf_namespaces_start(f->namespaces, &err), KINF_ERR_SYSTEM);
+    kinf__thread_set_stack(0);
+    assert_non_null(strstr(err.message, "kinf-processor"));
+    for (size_t i = 0; i < 2; i++) {
+        kinf_informer_status(kinf_namespaces_informer(f->namespaces, i == 0 ? "a" : "b"), &status);
+        assert_int_equal(status.state, KINF_STATE_STOPPED);
+    }
+    assert_int_equal(kinf_namespaces_start(f->namespaces, NULL), KINF_ERR_STATE);
+}
+
 static void stop_here(struct recorder *recorder, const char *line)
 {
     if (strcmp(line, "add! x@1") == 0)
@@ -649,6 +681,8 @@ int main(void)
         TEST(handler_removes_another),
         TEST(handlers_of_what_never_started_are_done),
         TEST(stopping_waits_for_the_running_callback_only),
+        TEST(a_second_start_is_refused_and_changes_nothing),
+        TEST(a_start_that_fails_stops_all_of_them),
         TEST(stopping_from_a_callback_is_refused),
         TEST(waiting_names_who_is_not_synced),
         TEST(version_is_waited_for_in_its_namespace),

@@ -505,6 +505,9 @@ static void room_for_a_large_change_is_given_back(void **state)
     assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
     assert_int_equal(kinf__processor_distribute(&f->processor, &changed, NULL), 0);
     assert_int_equal(first_listener(f)->backlog->n_reserved, 1);
+    kinf__handlers_remove(&f->handlers, first_listener(f)->id);
+    join_coalescing(f, &f->a);
+    assert_int_equal(first_listener(f)->backlog->n_reserved, 1);
     free(many);
     kinf_object_unref(object);
 }

@@ -115,6 +115,42 @@ static void error_events_bring_their_own_status(void **state)
     assert_string_equal(err.message, "a b [1m");
 }
 
+/* Whatever the status of the answer is. */
+static void a_reason_decides_and_else_the_status(void **state)
+{
+    static const struct {
+        const char *reason;
+        int http_status;
+        int code;
+    } rows[] = {
+        { "Expired", 500, KINF_ERR_EXPIRED },
+        { "Gone", 500, KINF_ERR_EXPIRED },
+        { "TooManyRequests", 500, KINF_ERR_TOO_MANY_REQUESTS },
+        { "Unauthorized", 500, KINF_ERR_UNAUTHORIZED },
+        { "Forbidden", 500, KINF_ERR_FORBIDDEN },
+        { "NotFound", 500, KINF_ERR_NOT_FOUND },
+        { "AlreadyExists", 409, KINF_ERR_EXISTS },
+        { "Conflict", 500, KINF_ERR_CONFLICT },
+        { "Another", 401, KINF_ERR_UNAUTHORIZED },
+        { "Another", 403, KINF_ERR_FORBIDDEN },
+        { "Another", 404, KINF_ERR_NOT_FOUND },
+        { "Another", 409, KINF_ERR_CONFLICT },
+        { "Another", 410, KINF_ERR_EXPIRED },
+        { "Another", 429, KINF_ERR_TOO_MANY_REQUESTS },
+        { "Another", 500, KINF_ERR_SERVER },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        char text[128];
+
+        snprintf(text, sizeof text, "{\"status\":\"Failure\",\"reason\":\"%s\"}", rows[i].reason);
+        assert_int_equal(code_of(text, rows[i].http_status, &err), rows[i].code);
+        assert_int_equal(err.code, rows[i].code);
+    }
+}
+
 /* An object's name, say, must not send the reflector into a relist. */
 static void words_of_another_reason_decide_nothing(void **state)
 {
@@ -156,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_refusals_are_told_apart),
         cmocka_unit_test(error_events_bring_their_own_status),
+        cmocka_unit_test(a_reason_decides_and_else_the_status),
         cmocka_unit_test(words_of_another_reason_decide_nothing),
         cmocka_unit_test(long_and_strange_texts_are_cut),
     };

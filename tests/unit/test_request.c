@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "rest/client.h"
 #include "rest/request.h"
 #include "rest/status.h"
 #include "unit/allocation.h"
@@ -208,7 +209,7 @@ static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
         { { .verb = KINF_VERB_LIST, .type = nodes, .name = "a" }, "no name" },
         { { .verb = KINF_VERB_CREATE, .type = nodes }, "a body" },
         { { .verb = KINF_VERB_CREATE, .type = pods, .body = KINF_STR("{}") }, "a namespace" },
-        { { .verb = KINF_VERB_UPDATE, .type = nodes, .body = KINF_STR("{}") }, "a name" },
+        { { .verb = KINF_VERB_UPDATE, .type = nodes, .body = KINF_STR("{}") }, "update: a name" },
         { { .verb = KINF_VERB_APPLY, .type = nodes, .name = "a", .body = KINF_STR("{}") },
           "field manager" },
         { { .verb = KINF_VERB_DELETE_COLLECTION, .type = pods }, "a namespace" },
@@ -437,6 +438,42 @@ static void a_call_can_be_interrupted(void **state)
     pthread_join(thread, NULL);
 }
 
+static void *free_and_interrupt(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    test_server_wait(f->server, 1);
+    kinf_client_free(f->client);
+    kinf_client_interrupt(f->client);
+    return NULL;
+}
+
+static void a_client_is_not_freed_before_its_calls(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    pthread_t thread;
+
+    start(f, NULL, 0);
+    request.timeout_ms = 60000;
+    assert_int_equal(pthread_create(&thread, NULL, free_and_interrupt, f), 0);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_STOPPED);
+    pthread_join(thread, NULL);
+    assert_int_equal(strncmp(kinf_client_server(f->client), "http://127.0.0.1:", 17), 0);
+}
+
+static void what_is_not_said_of_a_client_has_its_default(void **state)
+{
+    struct fixture *f = *state;
+
+    start_limited(f, NULL, 0, 0, 0);
+    assert_int_equal(f->client->rate_limit.interval_us, 1000000 / 50);
+    assert_int_equal(f->client->rate_limit.burst, 100);
+    assert_int_equal(f->client->connect_timeout_ms, 30000);
+    assert_int_equal(f->client->request_timeout_ms, 30000);
+    assert_string_equal(f->client->user_agent, "kinformer/" KINF_VERSION_STRING);
+}
+
 static void *ask_a_lot(void *ctx)
 {
     struct fixture *f = ctx;
@@ -591,6 +628,8 @@ int main(void)
         WITH_SERVER(an_answer_above_the_limit_is_refused),
         WITH_SERVER(a_call_ends_with_its_time),
         WITH_SERVER(a_call_can_be_interrupted),
+        WITH_SERVER(a_client_is_not_freed_before_its_calls),
+        WITH_SERVER(what_is_not_said_of_a_client_has_its_default),
         WITH_SERVER(threads_share_a_client),
         WITH_SERVER(every_lack_of_memory_is_an_error),
         WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),

@@ -463,6 +463,8 @@ static void fields_within_a_scope_repeat_its_terms(void **state)
 
 /* --- Accept --- */
 
+#define TABLE "application/json;as=Table;g=meta.k8s.io;v=v1"
+
 static void a_header_is_answered_in_the_form_that_it_prefers(void **state)
 {
     static const struct {
@@ -482,6 +484,13 @@ static void a_header_is_answered_in_the_form_that_it_prefers(void **state)
           KINF__FORM_METADATA_LIST },
         { "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v2,application/json",
           KINF__FORM_OBJECT },
+        { "*/*," TABLE, KINF__FORM_TABLE },
+        { "application/json," TABLE, KINF__FORM_OBJECT },
+        { "application/json;q=0.94," TABLE ";q=0.95", KINF__FORM_TABLE },
+        { "application/json;q=0.941," TABLE ";q=0.94", KINF__FORM_OBJECT },
+        { "application/json;q=0.9," TABLE ";q=x", KINF__FORM_TABLE },
+        { "application/json;q=0.9," TABLE ";q=0.8x", KINF__FORM_TABLE },
+        { "application/json;q=1.5," TABLE, KINF__FORM_OBJECT },
         { "application/json;as=PartialObjectMetadata;g=x;v=v1", KINF__N_FORMS },
         { "application/json;as=Unknown;g=meta.k8s.io;v=v1", KINF__N_FORMS },
         { "application/*", KINF__N_FORMS },
