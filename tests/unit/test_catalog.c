@@ -161,7 +161,6 @@ static void groups_are_listed_with_their_versions(void **state)
     assert_int_equal(kinf__catalog_new(&catalog), 0);
     add(catalog, (char[]){ "" }, (char[]){ "v1" }, (char[]){ "pods" });
     add(catalog, (char[]){ "apps" }, (char[]){ "v1" }, (char[]){ "deployments" });
-    add(catalog, (char[]){ "apps" }, (char[]){ "v1" }, (char[]){ "daemonsets" });
     add(catalog, (char[]){ "x.example" }, (char[]){ "v2" }, (char[]){ "xs" });
     add(catalog, (char[]){ "x.example" }, (char[]){ "v1" }, (char[]){ "xs" });
     kinf__server_set_catalog(server, catalog);
