@@ -1,6 +1,6 @@
 /*
  * The catalog: what it takes of the upstream's discovery and of entries, and what is left when memory
- * is out. What is written of it is tested where it is served.
+ * is out. Of what is written of it the groups; the rest is tested where it is served.
  */
 #include "serve/catalog.h"
 
@@ -155,6 +155,59 @@ static void definitions_are_asked_for_where_there_may_be_one(void **state)
     replay_stop(upstream);
 }
 
+static void add(struct kinf__catalog *catalog, char *group, char *version, char *name)
+{
+    const struct kinf__catalog_entry entry = {
+        .group = group,
+        .version = version,
+        .resource = { .name = name,
+                      .singular = (char[]){ "" },
+                      .kind = (char[]){ "X" },
+                      .short_names = (char[]){ "" },
+                      .categories = (char[]){ "" },
+                      .verbs = (char[]){ "get" } },
+        .answer_group = (char[]){ "" },
+        .answer_version = (char[]){ "" },
+    };
+
+    assert_int_equal(kinf__catalog_add(catalog, &entry), 0);
+}
+
+#define OF_GROUP(name, version)                                                                    \
+    "{\"groupVersion\":\"" name "/" version "\",\"version\":\"" version "\"}"
+#define XS                                                                                         \
+    "\"name\":\"x.example\",\"versions\":[" OF_GROUP("x.example", "v2") "," OF_GROUP(              \
+        "x.example", "v1") "],\"preferredVersion\":" OF_GROUP("x.example", "v2") "}"
+
+/* Each group and version once, in the catalog's order; the core group is none of them. */
+static void groups_are_listed_with_their_versions(void **state)
+{
+    const struct kinf__server_options options = { .name = NULL };
+    KINF__AUTO_BUFFER groups = KINF__BUFFER_INIT, group = KINF__BUFFER_INIT;
+    struct kinf__catalog *catalog;
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    assert_int_equal(kinf__catalog_new(&catalog), 0);
+    add(catalog, (char[]){ "" }, (char[]){ "v1" }, (char[]){ "pods" });
+    add(catalog, (char[]){ "apps" }, (char[]){ "v1" }, (char[]){ "deployments" });
+    add(catalog, (char[]){ "x.example" }, (char[]){ "v2" }, (char[]){ "xs" });
+    add(catalog, (char[]){ "x.example" }, (char[]){ "v1" }, (char[]){ "xs" });
+    kinf__server_set_catalog(server, catalog);
+    assert_int_equal(kinf__catalog_write_groups(server, &groups), 0);
+    assert_string_equal(kinf__buffer_cstr(&groups),
+                        "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":["
+                        "{\"name\":\"apps\",\"versions\":[" OF_GROUP(
+                            "apps", "v1") "],"
+                                          "\"preferredVersion\":" OF_GROUP("apps", "v1") "},{" XS
+                                                                                         "]}\n");
+    assert_int_equal(kinf__catalog_write_group(server, "x.example", &group), 0);
+    assert_string_equal(kinf__buffer_cstr(&group),
+                        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," XS "\n");
+    kinf__server_free(server);
+}
+
 static void an_entry_that_cannot_be_copied_is_not_there(void **state)
 {
     const struct kinf__catalog_entry entry = {
@@ -197,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_version_that_is_not_answered_is_no_catalog),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
+        cmocka_unit_test(groups_are_listed_with_their_versions),
         cmocka_unit_test(an_entry_that_cannot_be_copied_is_not_there),
     };
 

@@ -486,7 +486,7 @@ static void dump_tells_state_queue_and_handlers(void **state)
     struct informer_fixture *f = *state;
     struct kinf_handler handler = { .backlog = KINF_BACKLOG_COALESCE, .is_dispatched = true };
     kinf_handler_id id;
-    char *text = NULL, line[80];
+    char *text = NULL, line[128];
 
     run_with_a_handler(f);
     assert_int_equal(kinf_informer_add_handler(f->informer, &handler, &id, NULL), 0);
@@ -497,7 +497,8 @@ static void dump_tells_state_queue_and_handlers(void **state)
     assert_non_null(strstr(text, "\nkinformer_objects 2\n"));
     assert_non_null(strstr(text, " backlog=unbounded dispatched=0 synced="));
     snprintf(line, sizeof line,
-             "\nhandler id=%llu backlog=coalesce dispatched=1 synced=", (unsigned long long)id);
+             "\nhandler id=%llu backlog=coalesce dispatched=1 synced=0 waiting=3 oldest_ms=",
+             (unsigned long long)id);
     assert_non_null(strstr(text, line));
     free(text);
 }

@@ -391,6 +391,26 @@ static void absent_fields_have_the_servers_values(void **state)
     assert_field_match(&jobs, "status.successful=2", job, true);
 }
 
+/* An empty component is as good as none. */
+static void the_source_of_an_event_may_be_who_reports_it(void **state)
+{
+    static const char both[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"source\":"
+                               "{\"component\":\"c\"},\"reportingComponent\":\"r\"}";
+    static const char one[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"source\":"
+                              "{\"component\":\"\"},\"reportingComponent\":\"r\"}";
+    static const char none[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"}}";
+    const struct kinf_type *events;
+
+    (void)state;
+    assert_int_equal(kinf_type_intern("", "v1", "Event", "events", true, &events, NULL), 0);
+    assert_field_match(events, "source=c", both, true);
+    assert_field_match(events, "source=r", both, false);
+    assert_field_match(events, "source=r", one, true);
+    assert_field_match(events, "source=", one, false);
+    assert_field_match(events, "source=", none, true);
+    assert_field_match(events, "source!=r", none, true);
+}
+
 static void many_terms_of_a_field_are_one(void **state)
 {
     static const char pod[] = "{\"metadata\":{\"name\":\"m\",\"namespace\":\"n\"},\"spec\":"
@@ -669,6 +689,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),
         cmocka_unit_test(many_terms_of_a_field_are_one),
+        cmocka_unit_test(the_source_of_an_event_may_be_who_reports_it),
         cmocka_unit_test(the_first_field_that_is_not_known_is_refused),
         cmocka_unit_test(an_index_is_read_only_if_it_has_every_match),
         cmocka_unit_test(fields_within_a_scope_repeat_its_terms),
