@@ -57,12 +57,19 @@ class Part:
         self.process.wait()
         self.process.stdin.close()  # some of the clients run until then
 
+    def status(self, field):
+        """Of the process, a line of the kernel's."""
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
+            return next(line.split()[1] for line in file if line.startswith(field + ":"))
+
+    def catches(self, number):
+        """Whether it lives on behind this signal, which a program that has just been started does not."""
+        return int(self.status("SigCgt"), 16) >> (number - 1) & 1
+
     def usage(self):
         """Descriptors, threads, and KiB of memory."""
         place = f"/proc/{self.process.pid}"
-        with open(place + "/status", encoding="utf-8") as file:
-            kib = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
-        return len(os.listdir(place + "/fd")), len(os.listdir(place + "/task")), kib
+        return len(os.listdir(place + "/fd")), len(os.listdir(place + "/task")), int(self.status("VmRSS"))
 
     def is_level(self, has_sanitizer):
         """Whether it has no more than at its first quiet."""

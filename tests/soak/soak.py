@@ -196,7 +196,9 @@ class Cast:
     def reload(self):
         self.n_reloads += 1
         self.write_config()
-        self.parts["kinformerd"].process.send_signal(signal.SIGHUP)
+        kinformerd = self.parts["kinformerd"]
+        wait_until(lambda: kinformerd.check() or kinformerd.catches(signal.SIGHUP), "kinformerd takes signals")
+        kinformerd.process.send_signal(signal.SIGHUP)
 
     def judged(self):
         return [part.name for part in self.parts.values() if part.is_judged]
