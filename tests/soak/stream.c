@@ -19,6 +19,7 @@ enum kind { KIND_NONE, KIND_HANDLER, KIND_KINFORMERD, KIND_WATCH };
 struct told {
     struct version version;
     uint64_t next; /* the first entry of the history that it has not been told */
+    uint64_t ever; /* the same, though it may be told what it was told before */
     bool is_present;
     bool is_listed; /* since the last B */
     bool is_stored; /* says the last answer to `check` */
@@ -179,7 +180,10 @@ static void tell_state(struct stream *stream, const struct event *event, uint64_
     struct told *told = &stream->told[event->id];
 
     if (number != SOAK_NONE) {
-        note_staleness(stream, event, number);
+        if (number >= told->ever) {
+            note_staleness(stream, event, number);
+            told->ever = number + 1;
+        }
         told->next = number + 1;
     }
     told->version = event->version;
