@@ -131,7 +131,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests build-benches lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -307,6 +307,8 @@ $(BUILD)/examples/tested-%: examples/tested-%/main.c $(TESTING) $(STATIC)
 # --- tests -----------------------------------------------------------------------------------------
 
 build-tests: $(TESTS) $(REPLAY) $(SOAKS)
+
+build-benches: $(BENCHES)
 
 # One module's tests in one mode: make unit T=indexer MODE=asan
 unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)

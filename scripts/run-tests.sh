@@ -63,7 +63,7 @@ for mode in debug asan tsan; do
     stage "unit tests ($mode)" unit_tests "$mode"
 done
 stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
-stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
+stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all build-benches
 
 stage "integration tests on kinformer-sim" env KINF_TEST_SERVER=sim python3 -B tests/integration/run.py
 
