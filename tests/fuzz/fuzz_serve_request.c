@@ -73,10 +73,15 @@ static void check_options(const struct kinf__request *request,
 
 static void try_fields(struct kinf__fields *fields, const char *text)
 {
+    struct kinf__fields *again, *all;
     struct kinf__refusal refusal;
 
-    FUZZ_REQUIRE(kinf__fields_within(fields, text));
-    FUZZ_REQUIRE(kinf__fields_within(fields, ""));
+    FUZZ_REQUIRE(kinf__fields_parse(text, &again, &refusal) == 0);
+    FUZZ_REQUIRE(kinf__fields_parse("", &all, &refusal) == 0);
+    FUZZ_REQUIRE(kinf__fields_within(fields, again));
+    FUZZ_REQUIRE(kinf__fields_within(fields, all));
+    kinf__fields_free(again);
+    kinf__fields_free(all);
     if (kinf__fields_bind(fields, &pods, NULL, 0, &refusal) < 0)
         check_refusal(&refusal);
 }
