@@ -290,6 +290,16 @@ const char *fifo_processed_rv(struct fifo_fixture *f)
     return rv;
 }
 
+bool fifo_flag(struct kinf_deltafifo *fifo, const bool *flag)
+{
+    bool is_set;
+
+    kinf__mutex_lock(&fifo->lock);
+    is_set = *flag;
+    kinf__mutex_unlock(&fifo->lock);
+    return is_set;
+}
+
 /* --- threads that wait --- */
 
 static int process_nothing(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)

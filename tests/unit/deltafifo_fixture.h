@@ -62,6 +62,8 @@ int fifo_try_replace(struct fifo_fixture *f, const char *list_rv, const char *co
 const char *fifo_pop(struct fifo_fixture *f);
 int fifo_process(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx);
 const char *fifo_processed_rv(struct fifo_fixture *f);
+/* One of the queue's flags, which its lock guards. */
+bool fifo_flag(struct kinf_deltafifo *fifo, const bool *flag);
 
 const char *fifo_name(const char *key);
 void fifo_append_text(char *text, size_t size, const char *more);

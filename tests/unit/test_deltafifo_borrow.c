@@ -11,16 +11,6 @@
 
 #include "unit/test.h"
 
-static bool is_wanted_back(struct kinf_deltafifo *fifo)
-{
-    bool is_wanted_back;
-
-    kinf__mutex_lock(&fifo->lock);
-    is_wanted_back = fifo->is_wanted_back;
-    kinf__mutex_unlock(&fifo->lock);
-    return is_wanted_back;
-}
-
 static int pop_borrowed(struct fifo_fixture *f)
 {
     int rc = kinf__deltafifo_pop_borrowed(f->fifo, fifo_process, f);
@@ -158,7 +148,7 @@ static void the_consumer_waits_until_it_is_given_back(void **state)
                      0);
     while (!kinf__deltafifo_borrow(f->fifo))
         sched_yield();
-    while (!is_wanted_back(f->fifo))
+    while (!fifo_flag(f->fifo, &f->fifo->is_wanted_back))
         sched_yield();
     assert_true(kinf__deltafifo_check(f->fifo));
     kinf__deltafifo_set_corked(f->fifo, true);

@@ -240,29 +240,18 @@ static void a_full_queue_holds_back_a_producer_until_the_next_pop(void **state)
 
 /* --- corks --- */
 
-/* Whether something waits that the consumer was not woken for. */
-static bool has_news(struct kinf_deltafifo *fifo)
-{
-    bool has_news;
-
-    kinf__mutex_lock(&fifo->lock);
-    has_news = fifo->has_news;
-    kinf__mutex_unlock(&fifo->lock);
-    return has_news;
-}
-
 static void a_delta_wakes_at_once_unless_the_queue_is_corked(void **state)
 {
     struct fifo_fixture *f = *state;
 
     fifo_open_bare(f);
     fifo_add(f, "a", "1");
-    assert_false(has_news(f->fifo));
+    assert_false(fifo_flag(f->fifo, &f->fifo->has_news));
     kinf__deltafifo_set_corked(f->fifo, true);
     fifo_add(f, "b", "2");
-    assert_true(has_news(f->fifo));
+    assert_true(fifo_flag(f->fifo, &f->fifo->has_news));
     kinf__deltafifo_set_corked(f->fifo, false);
-    assert_false(has_news(f->fifo));
+    assert_false(fifo_flag(f->fifo, &f->fifo->has_news));
 }
 
 static void a_corked_queue_wakes_for_sixteen(void **state)
@@ -274,7 +263,7 @@ static void a_corked_queue_wakes_for_sixteen(void **state)
     kinf__deltafifo_set_corked(f->fifo, true);
     for (size_t i = 1; i <= 16; i++, name[0]++) {
         fifo_add(f, name, "1");
-        assert_int_equal(has_news(f->fifo), i < 16);
+        assert_int_equal(fifo_flag(f->fifo, &f->fifo->has_news), i < 16);
     }
 }
 
@@ -308,7 +297,7 @@ static void a_corked_queue_wakes_for_256_kib(void **state)
         kinf__deltafifo_set_corked(f->fifo, true);
         assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
         kinf_object_unref(large);
-        assert_int_equal(has_news(f->fifo), n_less);
+        assert_int_equal(fifo_flag(f->fifo, &f->fifo->has_news), n_less);
         fifo_reset(f);
     }
 }
@@ -322,7 +311,7 @@ static void a_corked_queue_wakes_for_whom_a_producer_waits(void **state)
     kinf__deltafifo_set_corked(f->fifo, true);
     f->fifo->has_news = true;
     fifo_start_blocked_add(f, &waiter);
-    assert_false(has_news(f->fifo));
+    assert_false(fifo_flag(f->fifo, &f->fifo->has_news));
     assert_string_equal(fifo_pop(f), "a: Added@1");
     pthread_join(waiter.thread, NULL);
     assert_int_equal(waiter.result, 0);

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "deltafifo/deltafifo_priv.h"
+#include "unit/deltafifo_fixture.h"
 #include "unit/engine_fixture.h"
 
 /* --- lists after the first --- */
@@ -175,16 +175,6 @@ static int change_nothing(const struct kinf_object *object, const struct kinf_ob
     return 0;
 }
 
-static bool is_awaited(struct kinf_deltafifo *fifo)
-{
-    bool is_awaited;
-
-    kinf__mutex_lock(&fifo->lock);
-    is_awaited = fifo->is_awaited;
-    kinf__mutex_unlock(&fifo->lock);
-    return is_awaited;
-}
-
 /* Where an event is stored that comes while the processor sleeps. */
 static void expect_stored_on(struct engine_fixture *f, const char *thread)
 {
@@ -196,7 +186,7 @@ static void expect_stored_on(struct engine_fixture *f, const char *thread)
                  ON_WATCH("10") "status 200\nwait 1\n" END("11"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     assert_string_equal(indexed_on, "kinf-processor");
-    while (!is_awaited(f->informer->fifo))
+    while (!fifo_flag(f->informer->fifo, &f->informer->fifo->is_awaited))
         sched_yield();
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "add! a@3", "synced", "add end@11");

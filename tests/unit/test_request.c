@@ -425,17 +425,22 @@ static void *interrupt(void *ctx)
     return NULL;
 }
 
-static void a_call_can_be_interrupted(void **state)
+/* While it waits for the answer. */
+static void expect_stopped_by(struct fixture *f, void *(*other)(void *))
 {
-    struct fixture *f = *state;
     struct kinf_request request = get_pod(f);
     pthread_t thread;
 
     start(f, NULL, 0);
     request.timeout_ms = 60000;
-    assert_int_equal(pthread_create(&thread, NULL, interrupt, f), 0);
+    assert_int_equal(pthread_create(&thread, NULL, other, f), 0);
     assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_STOPPED);
     pthread_join(thread, NULL);
+}
+
+static void a_call_can_be_interrupted(void **state)
+{
+    expect_stopped_by(*state, interrupt);
 }
 
 static void *free_and_interrupt(void *ctx)
@@ -451,14 +456,8 @@ static void *free_and_interrupt(void *ctx)
 static void a_client_is_not_freed_before_its_calls(void **state)
 {
     struct fixture *f = *state;
-    struct kinf_request request = get_pod(f);
-    pthread_t thread;
 
-    start(f, NULL, 0);
-    request.timeout_ms = 60000;
-    assert_int_equal(pthread_create(&thread, NULL, free_and_interrupt, f), 0);
-    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_STOPPED);
-    pthread_join(thread, NULL);
+    expect_stopped_by(f, free_and_interrupt);
     assert_int_equal(strncmp(kinf_client_server(f->client), "http://127.0.0.1:", 17), 0);
 }
 
