@@ -59,6 +59,8 @@ bool test_swept_hit(void)
 /* The sanitizers' has the names of static functions. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+/* What _exit() would leave out of `make coverage`. */
+void __gcov_dump(void) __attribute__((weak));
 
 static void print_stack(void)
 {
@@ -245,8 +247,13 @@ static bool try(void (*scenario)(void), size_t n)
     fflush(NULL);
     process = fork();
     assert_true(process >= 0);
-    if (process == 0)
-        _exit(run(scenario));
+    if (process == 0) {
+        int failed = run(scenario);
+
+        if (__gcov_dump != NULL)
+            __gcov_dump();
+        _exit(failed);
+    }
     fails_at = 0;
     return wait_for(process);
 }
@@ -299,7 +306,8 @@ static bool is_sampled(void)
 {
     const char *mode = getenv("KINF_TEST_MODE");
 
-    return swept == TEST_SWEPT_ALLOCATIONS && mode != NULL && strcmp(mode, "asan") != 0;
+    return swept == TEST_SWEPT_ALLOCATIONS && mode != NULL && strcmp(mode, "asan") != 0 &&
+           strcmp(mode, "coverage") != 0;
 }
 
 static void sweep_all(void (*scenario)(void), const char *name)

@@ -24,7 +24,7 @@ enum test_swept { TEST_SWEPT_ALLOCATIONS, TEST_SWEPT_THREADS };
 /* Runs `scenario` without a failure first, which counts, and then with each; of those that come about
  * by the same calls with the first and the last, unless an earlier sweep of the program has met them.
  * Fails the test if there are not `at_least` so many. In builds other than asan, which see no leaks,
- * only every 16th of them fails. */
+ * only every 16th of them fails, but for those that measure coverage. */
 void test_sweep(enum test_swept what, void (*scenario)(void), size_t at_least);
 
 /* Whether this thread is swept from here on; returns whether it was. */
