@@ -44,7 +44,8 @@ int served_fake_add(struct served_fake *served, struct kinf_informer_options *op
     int failed;
 
     SWEPT_CHECK(served->n_sources < SERVED_SOURCES_MAX);
-    options->resource = "configmaps";
+    if (options->resource == NULL)
+        options->resource = "configmaps";
     failed = kinf_informer_new(kinf_fake_client(served->fake), options, &one->informer, err);
     if (failed < 0)
         return failed;

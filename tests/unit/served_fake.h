@@ -1,7 +1,7 @@
 /*
  * What the daemon serves by, in front of a fake API server, and a client that looks at its answers byte by byte.
  *
- * Its sources are of ConfigMaps. Tests that sweep (sweep.h) count what begin, add and end do, and not what the client does.
+ * Tests that sweep (sweep.h) count what begin, add and end do, and not what the client does.
  * A check that fails ends the process (test_swept_fail()).
  */
 #ifndef KINF_TESTS_UNIT_SERVED_FAKE_H
@@ -34,7 +34,7 @@ struct served_fake {
  * fails, served_fake_end() ends what there is. */
 int served_fake_begin(struct served_fake *served, struct kinf_fake *fake,
                       kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err);
-/* One more source, which begins to fill. The resource and the informer are set here. */
+/* One more source, which begins to fill; of ConfigMaps, if no resource is named. The informer is made here. */
 int served_fake_add(struct served_fake *served, struct kinf_informer_options *options,
                     struct kinf__source_options *source, struct kinf_error *err);
 /* Until all that is there is in the sources. */

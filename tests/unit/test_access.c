@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/thread.h"
 #include "rest/secret.h"
+#include "serve/server_priv.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
 
@@ -287,6 +288,30 @@ static void a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it(void
     end(&g);
 }
 
+static void an_answer_that_was_there_is_counted_apart_from_one_that_was_asked_for(void **state)
+{
+    struct kinf__request_head head = head_of("GET", "/version", "Bearer t");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct guarded g;
+
+    (void)state;
+    begin(&g);
+    set_authorizer(&g, 0);
+    for (int i = 0; i < 3; i++) {
+        struct kinf__exchange *exchange = exchange_of(&g, &head);
+
+        assert_int_not_equal(answer_of(&g, exchange)->code, 401);
+        kinf__exchange_free(exchange);
+    }
+    kinf__authorizer_free(g.authorizer);
+    assert_int_equal(kinf__request_metrics_write(&g.server->request_metrics, &text), 0);
+#define DECISIONS(review, n)                                                                       \
+    "kinformer_access_decisions_total{review=\"" review "\",verdict=\"allowed\"} " n "\n"
+    assert_non_null(strstr(kinf__buffer_cstr(&text), DECISIONS("made", "1")));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), DECISIONS("kept", "2")));
+    end(&g);
+}
+
 static void nobody_is_asked_about_in_anothers_name(void **state)
 {
     static const struct kinf__header headers[] = { { "Authorization", "Bearer t" },
@@ -405,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_path_in_disguise_is_not_found),
         cmocka_unit_test(without_one_token_nothing_is_asked_or_answered),
         cmocka_unit_test(a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it),
+        cmocka_unit_test(an_answer_that_was_there_is_counted_apart_from_one_that_was_asked_for),
         cmocka_unit_test(nobody_is_asked_about_in_anothers_name),
         cmocka_unit_test(other_methods_do_not_tell_what_there_is),
         INFORMER_TEST_IN_ORDER(a_watch_ends_when_its_right_has_to_be_asked_for_again),

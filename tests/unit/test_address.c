@@ -243,6 +243,22 @@ static void a_socket_file_has_its_mode_from_the_start(void **state)
     assert_int_equal(file.st_mode & 0777, 0606);
 }
 
+static void a_socket_may_be_what_standard_input_was(void **state)
+{
+    const struct folder *folder = *state;
+    KINF__AUTO_FREE char *url = NULL;
+    int kept = dup(STDIN_FILENO), fd = -1, failed;
+
+    close(STDIN_FILENO);
+    failed = bind_to(folder->address, 0600, &fd, &url);
+    if (kept >= 0) {
+        dup2(kept, STDIN_FILENO);
+        close(kept);
+    }
+    assert_int_equal(failed, 0);
+    assert_int_equal(fd, STDIN_FILENO);
+}
+
 static void an_abandoned_socket_file_makes_room(void **state)
 {
     const struct folder *folder = *state;
@@ -323,6 +339,7 @@ int main(void)
         cmocka_unit_test(the_url_has_the_port_that_was_taken),
         cmocka_unit_test(an_unguarded_address_is_not_bound),
         WITH_FOLDER(a_socket_file_has_its_mode_from_the_start),
+        WITH_FOLDER(a_socket_may_be_what_standard_input_was),
         WITH_FOLDER(an_abandoned_socket_file_makes_room),
         WITH_FOLDER(a_file_that_is_no_socket_stays),
         cmocka_unit_test(a_host_header_of_this_machine_is_known),

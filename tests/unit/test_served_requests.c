@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/compiler.h"
+#include "serve/mhd_response.h"
 #include "unit/scripted_server.h"
 #include "unit/served_fake.h"
 #include "unit/swept_fake.h"
@@ -227,6 +228,7 @@ static void answers_say_what_they_are(void **state)
           200,
           { "Vary: Accept", "ETag: ", "APIGroupDiscoveryList", "Cache-Control: public" },
           NULL },
+        { "GET /debug/state", "", 200, { "\"listExpected\"", "\"listObjects\"" }, NULL },
         { "GET /livez", "", 200, { "Content-Type: text/plain" }, NULL },
         { "GET /readyz", "", 200, { "Content-Type: text/plain" }, NULL },
     };
@@ -445,6 +447,61 @@ static void what_could_not_be_read_is_not_said_to_be_gone(void **state)
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
         expect(&f, &rows[i]);
     teardown(&f);
+}
+
+static void a_catalog_is_outdated_once_what_it_lacks_is_live(void **state)
+{
+    static const char definition[] =
+        "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,\n"
+        "metadata: {name: gadgets.example.com}, spec: {group: example.com, scope: Namespaced,\n"
+        "names: {plural: gadgets, kind: Gadget, singular: gadget}, versions: [{name: v1, served: "
+        "true,\n"
+        "storage: true, schema: {openAPIV3Schema: {type: object}}}]}}";
+    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf__source_options source = { .name_space = NULL };
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct fixture f;
+
+    (void)state;
+    setup_whole(&f);
+    assert_false(kinf__catalog_is_outdated(f.served.server));
+    assert_int_equal(kinf_fake_put(f.fake, definition, &err), 0);
+    assert_int_equal(kinf_fake_fault(f.fake, "list gadgets.example.com 503", &err), 0);
+    assert_int_equal(kinf_fake_fault(f.fake, "watch gadgets.example.com 503", &err), 0);
+    informer.resource = "gadgets.v1.example.com";
+    kinf_fake_advance(f.fake, 10000); /* the client asks what there is not more often */
+    assert_int_equal(served_fake_add(&f.served, &informer, &source, &err), 0);
+    assert_false(kinf__catalog_is_outdated(f.served.server));
+    kinf_fake_clear_faults(f.fake);
+    kinf_fake_advance(f.fake, 60000);
+    served_fake_wait(&f.served);
+    assert_true(kinf__catalog_is_outdated(f.served.server));
+    teardown(&f);
+}
+
+/* --- heads of answers --- */
+
+static const char *staleness_of(int64_t ms, char buf[32])
+{
+    const struct kinf__answer answer = { .code = 200, .staleness_ms = ms };
+    struct MHD_Response *response = kinf__mhd_response_new(&answer, NULL, NULL);
+    const char *value;
+
+    assert_non_null(response);
+    value = MHD_get_response_header(response, "Kinformer-Staleness-Seconds");
+    snprintf(buf, 32, "%s", value != NULL ? value : "none");
+    MHD_destroy_response(response);
+    return buf;
+}
+
+static void how_stale_an_answer_is_is_said_to_the_millisecond(void **state)
+{
+    char text[32];
+
+    (void)state;
+    assert_string_equal(staleness_of(-1, text), "none");
+    assert_string_equal(staleness_of(0, text), "0.000");
+    assert_string_equal(staleness_of(61007, text), "61.007");
 }
 
 /* --- waiting --- */
@@ -789,6 +846,8 @@ int main(void)
         cmocka_unit_test(what_is_narrower_is_asked_for_upstream),
         cmocka_unit_test(latest_is_answered_by_the_api_server),
         cmocka_unit_test(what_could_not_be_read_is_not_said_to_be_gone),
+        cmocka_unit_test(a_catalog_is_outdated_once_what_it_lacks_is_live),
+        cmocka_unit_test(how_stale_an_answer_is_is_said_to_the_millisecond),
         cmocka_unit_test(a_version_to_come_is_waited_for_until_it_comes),
         cmocka_unit_test(a_version_that_comes_is_answered_with),
         cmocka_unit_test(whoever_hangs_up_is_not_waited_for),
