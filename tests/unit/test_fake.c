@@ -309,6 +309,17 @@ static void dependents_go_with_their_owner(void **state)
         KINF_ERR_NOT_FOUND);
 }
 
+static void its_state_can_be_asked_for(void **state)
+{
+    struct stage *stage = *state;
+    char *body = ask(stage, "GET", "/debug/state", NULL, NULL);
+
+    assert_has(body, "\"resource\":\"configmaps\"");
+    assert_has(body, "\"lastErrors\":[]");
+    assert_null(strstr(body, "\"lastErrors\":[{"));
+    free(body);
+}
+
 static void custom_resources_are_served_once_they_are_defined(void **state)
 {
     static const char definition[] =
@@ -534,6 +545,7 @@ int main(void)
         TEST(writes_are_the_servers),
         TEST(a_namespace_takes_what_is_in_it_along),
         TEST(dependents_go_with_their_owner),
+        TEST(its_state_can_be_asked_for),
         TEST(custom_resources_are_served_once_they_are_defined),
         TEST(faults_hit_as_often_as_they_are_asked_for),
         TEST(the_nth_write_fails),

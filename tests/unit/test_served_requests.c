@@ -599,6 +599,12 @@ static void a_watch_tells_what_comes_and_ends_in_time(void **state)
     assert_true(served_fake_read(fd, "\"name\":\"c\"", &text));
     close(fd);
     wait_until_under_way(&f, 0);
+    expect(&f, &(struct expected){
+                   "GET /debug/state",
+                   "",
+                   200,
+                   { "\"recentEvents\":[{", "\"type\":\"ADDED\",\"key\":\"default/c\"" },
+                   NULL });
 
     fd = send_request(&f, "GET " OBJECTS "?watch=1&timeoutSeconds=100", "");
     wait_until_under_way(&f, 1);
