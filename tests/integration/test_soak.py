@@ -4,6 +4,7 @@ servers.
 The oracle's own tests write the history by hand and are the followers, so they need no server.
 """
 
+import glob
 import http.server
 import json
 import os
@@ -469,10 +470,15 @@ class Shortening(unittest.TestCase):
 
 class Rounds(unittest.TestCase):
     def run_rounds(self, rounds, seconds, *args):
-        """Its run, and how it diverged, if it did."""
-        run = soak.Run(soak.parse(["--mode", "asan", "--seed", str(SEED), "--no-clients", "--rate", "150", "--round",
-                                   str(seconds), *args]))
-        return run, run.run(lambda number: rounds[number] if number < len(rounds) else None)
+        """Its run, and how it diverged, if it did; then the ends of its parts' logs are shown."""
+        with tempfile.TemporaryDirectory() as folder:
+            run = soak.Run(soak.parse(["--mode", "asan", "--seed", str(SEED), "--no-clients", "--rate", "150", "--round",
+                                       str(seconds), "--keep", folder, *args]))
+            problem = run.run(lambda number: rounds[number] if number < len(rounds) else None)
+            for path in sorted(glob.glob(os.path.join(folder, "*", "*.log"))) if problem else ():
+                with open(path, encoding="utf-8", errors="replace") as log:
+                    print(f"-- {os.path.basename(path)}:\n{log.read()[-3000:]}")
+        return run, problem
 
     def run_tour(self, rounds, *args):
         run, problem = self.run_rounds(rounds, SECONDS, *args)

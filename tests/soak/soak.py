@@ -38,7 +38,7 @@ from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-impor
 from parts import Client, Diverged, Part  # pylint: disable=wrong-import-position
 from servers import ClusterServer, SimServer  # pylint: disable=wrong-import-position
 
-ANSWER_SECONDS = 900
+ANSWER_SECONDS, LOOK_SECONDS = 900, 0.5
 MODES = ("by-key", "in-order", "coalesce", "namespaces", "shard-0-2", "shard-1-2")
 WATCHING = ("watcher", *clients.NAMES)  # the sidecar
 PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", *WATCHING)
@@ -87,21 +87,27 @@ class Oracle:
             self.answers.append(None)
             self.changed.notify()
 
-    def wait_answer(self, what):
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.answers, ANSWER_SECONDS):
+    def wait_answer(self, what, meanwhile=lambda: None):
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self.has_answer():
+            if time.monotonic() > deadline:
                 raise AssertionError(f"the oracle does not answer: {what}")
-            answer = self.answers.popleft()
+            meanwhile()
+        answer = self.answers.popleft()
         if answer is None:
             raise AssertionError(f"the oracle has ended with {self.process.wait()}: {what}")
         return answer
 
-    def tell(self, *words):
-        """The answer, a dictionary."""
+    def has_answer(self):
+        with self.changed:
+            return self.changed.wait_for(lambda: self.answers, LOOK_SECONDS)
+
+    def tell(self, *words, meanwhile=lambda: None):
+        """The answer, a dictionary; until it comes `meanwhile` is called again and again."""
         command = " ".join(map(str, words))
         with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
             print(command, file=self.process.stdin, flush=True)
-        return self.wait_answer(command)
+        return self.wait_answer(command, meanwhile)
 
     def report(self):
         """(totals, {name: its totals})"""
@@ -319,9 +325,9 @@ class Round:
         self.oracle.tell("pause")
 
     def settle(self):
-        """While nobody writes: all come to what there is."""
+        """While nobody writes: all come to what there is. Who was refused as it started may end only now."""
         self.revive(float("inf"))
-        self.oracle.tell("settle", self.patience_ms, *self.cast.judged())
+        self.oracle.tell("settle", self.patience_ms, *self.cast.judged(), meanwhile=self.check_parts)
 
     def halt(self, name, until):
         self.signal(name, signal.SIGSTOP)
@@ -337,6 +343,9 @@ class Round:
         for name in [name for name, until in self.killed.items() if until <= now]:
             del self.killed[name]
             self.cast.parts[name].start()
+        self.check_parts()
+
+    def check_parts(self):
         for part in self.cast.parts.values():
             if part.name not in self.killed:
                 part.check()
@@ -345,8 +354,6 @@ class Round:
         self.revive(float("inf"))
         self.server.end_faults(self.faults)
         self.oracle.tell("pause")
-        time.sleep(1)  # who was refused at the last moment has ended by then
-        self.revive(float("inf"))
         if schedule.lies(self.steps):
             self.server.act("expire")
         self.judge()
