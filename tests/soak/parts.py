@@ -43,7 +43,7 @@ class Part:
         """It must not end by itself, for which a sanitizer has reasons, too; but who is refused before it is synced may, or
         finds that what it follows is not served, and is started again, as a supervisor would."""
         code = self.process.poll()
-        if code == 1 and re.search(r"answered 40[13]\b|has no resource ", self.log_text().rstrip().rpartition("\n")[2]):
+        if code == 1 and re.search(r"answered 40[134]\b|has no resource ", self.log_text().rstrip().rpartition("\n")[2]):
             self.start()
         elif code is not None:
             raise Diverged(f"{self.name} ended with {code}: {self.log_text()[-3000:]}")
