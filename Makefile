@@ -57,6 +57,10 @@ KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
+# What the processes of a sweep count (tests/unit/sweep.c).
+ifeq ($(MODE),coverage)
+TEST_LDFLAGS += -u __gcov_dump
+endif
 $(BUILD)/tests/test_plugin: TEST_LDFLAGS += -Wl,--wrap=memfd_create
 # The transcripts are replayed in process, and at the recorded pace without waiting.
 $(BUILD)/tests/test_transcripts: TEST_LDFLAGS += -Wl,--wrap=kinf__http_perform,--wrap=kinf__clock_now_ms
