@@ -16,17 +16,19 @@
 
 /* --- life --- */
 
-int served_fake_begin(struct served_fake *served, struct kinf_fake *fake,
+int served_fake_begin(struct served_fake *served, struct kinf_fake *fake, bool passes,
                       kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err)
 {
     static const struct kinf__forwarder_options forwarding = KINF__FORWARDER_OPTIONS_INIT;
     struct kinf_client *client = kinf_fake_client(fake);
     struct kinf__server_options options = { .log_request = log_request, .log_ctx = log_ctx };
     struct kinf__catalog *catalog;
-    int failed;
+    int failed = 0;
 
     *served = (struct served_fake){ .fake = fake };
-    if ((failed = kinf__forwarder_new(client, &forwarding, &served->forwarder, err)) < 0)
+    if (passes)
+        failed = kinf__forwarder_new(client, &forwarding, &served->forwarder, err);
+    if (failed < 0)
         return failed;
     options.forwarder = served->forwarder;
     if ((failed = kinf__server_new(&options, &served->server, err)) < 0 ||

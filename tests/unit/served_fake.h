@@ -30,9 +30,9 @@ struct served_fake {
     socklen_t address_len;
 };
 
-/* A server that passes on what it does not have, with a catalog and an endpoint, and no source. `fake` is the caller's. If it
- * fails, served_fake_end() ends what there is. */
-int served_fake_begin(struct served_fake *served, struct kinf_fake *fake,
+/* A server with a catalog and an endpoint, and no source; what it does not have it passes on, if it `passes`. `fake` is the
+ * caller's. If it fails, served_fake_end() ends what there is. */
+int served_fake_begin(struct served_fake *served, struct kinf_fake *fake, bool passes,
                       kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err);
 /* One more source, which begins to fill; of ConfigMaps, if no resource is named. The informer is made here. */
 int served_fake_add(struct served_fake *served, struct kinf_informer_options *options,

@@ -55,7 +55,7 @@ static void add(struct fixture *f, struct kinf_informer_options *informer,
 }
 
 /* Without a source. */
-static void setup(struct fixture *f)
+static void setup_server(struct fixture *f, bool passes)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
@@ -64,17 +64,28 @@ static void setup(struct fixture *f)
     f->fake = swept_fake_new();
     swept_fake_put(f->fake, "a", "1");
     swept_fake_put(f->fake, "b", "2");
-    assert_int_equal(served_fake_begin(&f->served, f->fake, take_line, &f->log, &err), 0);
+    assert_int_equal(served_fake_begin(&f->served, f->fake, passes, take_line, &f->log, &err), 0);
+}
+
+/* That passes on what it does not have. */
+static void setup(struct fixture *f)
+{
+    setup_server(f, true);
+}
+
+static void add_whole(struct fixture *f)
+{
+    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf__source_options source = { .name_space = NULL };
+
+    add(f, &informer, &source);
 }
 
 /* With one of all ConfigMaps. */
 static void setup_whole(struct fixture *f)
 {
-    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
-    struct kinf__source_options source = { .name_space = NULL };
-
     setup(f);
-    add(f, &informer, &source);
+    add_whole(f);
 }
 
 static void teardown(struct fixture *f)
@@ -272,6 +283,67 @@ static void what_is_not_here_is_passed_on_for_who_has_a_token(void **state)
     setup_whole(&f);
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
         expect(&f, &rows[i]);
+    teardown(&f);
+}
+
+static void without_an_api_server_behind_it_the_cache_is_all_there_is(void **state)
+{
+    static const struct expected rows[] = {
+        { "GET " OBJECTS "/a", TOKEN, 200, { "\"name\":\"a\"" }, NULL },
+        { "GET /api/v1/secrets",
+          TOKEN,
+          403,
+          { "secrets is forbidden: this cache has no such resource" },
+          NULL },
+        { "GET /api/v1/namespaces/default/pods/p/status",
+          TOKEN,
+          403,
+          { "pods \\\"p\\\" is forbidden: the subresource \\\"status\\\" is not served from a "
+            "cache" },
+          NULL },
+        { "DELETE " OBJECTS "/a", TOKEN, 405, { "MethodNotAllowed" }, NULL },
+        { "GET /nothing", TOKEN, 404, { "404 page not found" }, NULL },
+        { "GET " OBJECTS,
+          TOKEN "Impersonate-User: u\r\n",
+          403,
+          { "impersonation is not answered" },
+          NULL },
+        { "GET " OBJECTS,
+          TOKEN "Upgrade: websocket\r\nConnection: Upgrade\r\n",
+          403,
+          { "upgraded connections" },
+          NULL },
+    };
+    struct fixture f;
+
+    (void)state;
+    setup_server(&f, false);
+    add_whole(&f);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
+        expect(&f, &rows[i]);
+    teardown(&f);
+}
+
+static void a_page_has_the_version_of_the_first_one(void **state)
+{
+    struct served_answer page;
+    struct fixture f;
+    char line[1024];
+    const char *token;
+
+    (void)state;
+    setup_whole(&f);
+    page = served_fake_answer(send_request(&f, "GET " OBJECTS "?limit=1", ""));
+    token = strstr(page.body, "\"continue\":\"");
+    assert_non_null(token);
+    token += strlen("\"continue\":\"");
+    swept_fake_put(f.fake, "aa", "3");
+    swept_fake_settle(f.fake);
+    snprintf(line, sizeof line, "GET " OBJECTS "?continue=%.*s", (int)strcspn(token, "\""), token);
+    expect(&f, &(struct expected){ line, "", 200, { "\"name\":\"b\"" }, "\"name\":\"aa\"" });
+    strcat(line, "&resourceVersion=7");
+    expect(&f, &(struct expected){ line, "", 400, { "not allowed when using continue" }, NULL });
+    served_answer_release(&page);
     teardown(&f);
 }
 
@@ -526,6 +598,22 @@ static void a_version_to_come_is_waited_for_until_it_comes(void **state)
                                                { "Too large resource version", "Timeout" },
                                                NULL });
     wait_until_under_way(&f, 0);
+
+    /* A watch that begins with the state has begun: it is told in its stream. */
+    fd = send_request(&f,
+                      "GET " OBJECTS
+                      "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+                      "&allowWatchBookmarks=true&resourceVersion=100000",
+                      "");
+    wait_until_under_way(&f, 1);
+    kinf_fake_advance(f.fake, 5000);
+    answer = served_fake_answer(fd);
+    expect_answer(&answer, &(struct expected){
+                               "a watch of it",
+                               "",
+                               200,
+                               { "{\"type\":\"ERROR\",\"object\":", "Too large resource version" },
+                               NULL });
     teardown(&f);
 }
 
@@ -845,6 +933,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_say_what_they_are),
         cmocka_unit_test(what_is_not_here_is_passed_on_for_who_has_a_token),
+        cmocka_unit_test(without_an_api_server_behind_it_the_cache_is_all_there_is),
+        cmocka_unit_test(a_page_has_the_version_of_the_first_one),
         cmocka_unit_test(heads_that_are_no_requests_are_refused),
         cmocka_unit_test(before_the_first_list_nothing_is_answered_from_it),
         cmocka_unit_test(each_source_answers_for_its_namespace),

@@ -171,7 +171,7 @@ static int begin(struct served_fake *served, struct kinf_fake *fake, struct kinf
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
     struct kinf__source_options source = { .name_space = NULL };
-    int failed = served_fake_begin(served, fake, NULL, NULL, err);
+    int failed = served_fake_begin(served, fake, true, NULL, NULL, err);
 
     return failed < 0 ? failed : served_fake_add(served, &options, &source, err);
 }
