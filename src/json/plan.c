@@ -336,11 +336,6 @@ int kinf__json_plan_capture(struct kinf__json_plan *plan, const struct kinf_path
     return status;
 }
 
-bool kinf__json_plan_prunes(const struct kinf__json_plan *plan)
-{
-    return (plan->root.marks_below & (KINF__PLAN_DROP | KINF__PLAN_KEEP)) != 0;
-}
-
 bool kinf__json_plan_check(const struct kinf__json_plan *plan)
 {
     size_t n_nodes = 0;

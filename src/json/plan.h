@@ -43,8 +43,6 @@ KINF_MUST_CHECK int kinf__json_plan_capture(struct kinf__json_plan *plan,
                                             const struct kinf_path *path, unsigned slot,
                                             struct kinf_error *err);
 
-/* Whether anything can be dropped. */
-bool kinf__json_plan_prunes(const struct kinf__json_plan *plan);
 /* Whether a value at `path` always stays, whatever is beside it; [index] counts as [*]. */
 bool kinf__json_plan_keeps(const struct kinf__json_plan *plan, const struct kinf_path *path);
 

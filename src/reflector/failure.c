@@ -4,21 +4,6 @@
  */
 #include "reflector/failure.h"
 
-#include <stddef.h>
-
-#include "base/compiler.h"
-
-const char *kinf__failure_to_string(enum kinf__failure failure)
-{
-    static const char *const names[] = {
-#define X(failure_, name) [failure_] = name,
-        KINF__FAILURES(X)
-#undef X
-    };
-
-    return (size_t)failure < KINF__ARRAY_LEN(names) ? names[failure] : "unknown";
-}
-
 static enum kinf__failure failure_of_status(int http_status)
 {
     switch (http_status) {

@@ -355,27 +355,10 @@ static void a_plan_refuses_what_it_cannot_mean(void **state)
     assert_int_equal(kinf__json_plan_capture(rules.plan, key, 0, &err), 0);
     assert_int_equal(kinf__json_plan_capture(rules.plan, key, 0, &err), KINF_ERR_INVALID);
     assert_true(kinf__json_plan_check(rules.plan));
-    assert_false(kinf__json_plan_prunes(rules.plan));
     rules_release(&rules);
     kinf_path_free(number);
     kinf_path_free(each);
     kinf_path_free(key);
-}
-
-static void a_plan_prunes_once_it_drops_or_keeps(void **state)
-{
-    static const struct {
-        const char *rules;
-        bool prunes;
-    } rows[] = { { "", false }, { "!a @a.b", false }, { "-a[*].b", true }, { "+a", true } };
-    struct rules rules;
-
-    (void)state;
-    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
-        rules_parse(&rules, rows[i].rules);
-        assert_int_equal(kinf__json_plan_prunes(rules.plan), rows[i].prunes);
-        rules_release(&rules);
-    }
 }
 
 static void repeated_stars_are_limited_not_exponential(void **state)
@@ -815,7 +798,6 @@ int main(void)
         cmocka_unit_test(a_failure_leaves_the_output_as_it_was),
         cmocka_unit_test(depth_is_counted_from_the_outermost_value),
         cmocka_unit_test(a_plan_refuses_what_it_cannot_mean),
-        cmocka_unit_test(a_plan_prunes_once_it_drops_or_keeps),
         cmocka_unit_test(repeated_stars_are_limited_not_exponential),
         cmocka_unit_test(the_check_finds_a_broken_trie),
         cmocka_unit_test(pruning_equals_trying_every_rule_on_every_value),
