@@ -707,6 +707,26 @@ static void a_watch_tells_what_comes_and_ends_in_time(void **state)
     teardown(&f);
 }
 
+/* Long targets take turns from their first step on. */
+static void who_sleeps_has_given_up_its_turn(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct fixture f;
+    char filler[1200] = "", line[1600];
+    int watches;
+
+    (void)state;
+    setup_whole(&f);
+    memset(filler, 'x', sizeof filler - 1);
+    snprintf(line, sizeof line, "GET " OBJECTS "?watch=1&filler=%s", filler);
+    watches = send_request(&f, line, "");
+    assert_true(served_fake_read(watches, "\"name\":\"b\"", &text));
+    snprintf(line, sizeof line, "GET " OBJECTS "?filler=%s", filler);
+    expect(&f, &(struct expected){ line, "", 200, { "\"name\":\"b\"" }, NULL });
+    close(watches);
+    teardown(&f);
+}
+
 static void a_stop_answers_who_waits(void **state)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
@@ -948,6 +968,7 @@ int main(void)
         cmocka_unit_test(a_version_that_comes_is_answered_with),
         cmocka_unit_test(whoever_hangs_up_is_not_waited_for),
         cmocka_unit_test(a_watch_tells_what_comes_and_ends_in_time),
+        cmocka_unit_test(who_sleeps_has_given_up_its_turn),
         cmocka_unit_test(a_stop_answers_who_waits),
         cmocka_unit_test(long_bodies_go_through_whole),
         cmocka_unit_test(who_asks_before_a_body_is_told),
