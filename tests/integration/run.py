@@ -42,7 +42,7 @@ FIRST = ["test_packages", "test_soak",
          "test_serve_pass", "test_serve_tunnel", "test_serve_session", "test_serve_auth", "test_withdrawn",
          "test_dead_streams", "test_examples", "test_conversion", "test_configmap_sync", "test_controllers"]
 # With 10,000 pods (harness.many_pods), which would make each list after them long.
-LAST = ["test_serve", "test_watchlist", "test_sync"]
+LAST = ["test_compressed", "test_serve", "test_watchlist", "test_sync"]
 # One after the other when all else has ended, since they compare times that a busy machine makes long.
 ALONE = {"test_serve_fair": "the median of GETs beside a hundred clients that take all they can get"}
 

@@ -83,7 +83,7 @@ class Container(unittest.TestCase):
     def setUp(self):
         self.folder = self.enterContext(tempfile.TemporaryDirectory(dir=image.folder))
         self.log = os.path.join(self.folder, "log")
-        self.name_space = "image-" + os.path.basename(self.folder).replace("_", "-").lower()
+        self.name_space = self.id().rpartition(".")[2].replace("_", "-")
         cluster().make_namespace(self.name_space)
 
     def volume(self, name, **texts):
