@@ -192,6 +192,12 @@ static void refused_options_have_the_servers_words(void **state)
         { "/api/v1/pods?labelSelector=a=b,/c", 400,
           "unable to parse requirement: <nil>: Invalid value: \"/c\": prefix part must be "
           "non-empty" },
+        { "/api/v1/pods?labelSelector=" XS XS XS XS "/c", 400,
+          "unable to parse requirement: <nil>: Invalid value: \"" XS XS XS XS
+          "/c\": prefix part must be no more than 253 bytes" },
+        { "/api/v1/pods?labelSelector=a.b/" XS, 400,
+          "unable to parse requirement: <nil>: Invalid value: \"a.b/" XS
+          "\": name part must be no more than 63 bytes" },
         { "/api/v1/pods?labelSelector=a.b/c+in+(z,,y" XS ")", 400,
           "unable to parse requirement: values[1][a.b/c]: Invalid value: \"y" XS "\": must be no "
           "more than 63 bytes" },
@@ -676,6 +682,35 @@ static void a_watch_path_watches_what_it_names(void **state)
     }
 }
 
+static void durations_are_read_as_go_reads_them(void **state)
+{
+    static const struct {
+        const char *text, *fault; /* NULL: none */
+    } rows[] = {
+        { "0", NULL },
+        { "-0", NULL },
+        { "1.5h", NULL },
+        { ".5s", NULL },
+        { "1.s", NULL },
+        { "+1h30m2.5s", NULL },
+        { "", "time: invalid duration \"\"" },
+        { "-", "time: invalid duration \"-\"" },
+        { ".s", "time: invalid duration \".s\"" },
+        { "1.5", "time: missing unit in duration \"1.5\"" },
+        { "1h2", "time: missing unit in duration \"1h2\"" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        char fault[256] = "";
+
+        assert_int_equal(kinf__query_duration_fault(rows[i].text, fault, sizeof fault),
+                         rows[i].fault != NULL);
+        if (rows[i].fault != NULL)
+            assert_string_equal(fault, rows[i].fault);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -698,6 +733,7 @@ int main(void)
         cmocka_unit_test(a_token_says_whose_it_is),
         cmocka_unit_test(texts_are_quoted_as_go_does),
         cmocka_unit_test(a_refusal_is_a_status),
+        cmocka_unit_test(durations_are_read_as_go_reads_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
