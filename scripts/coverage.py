@@ -27,7 +27,7 @@ REASONS = [
      "The answer to a failed allocation: sweeps make each fail on the ways of their programs (`test_swept_library`, `test_swept_server`); "
      "these are on ways beside them, or allocated by a library that cannot be made to fail"),
     (r"_errno\(|KINF_ERR_SYSTEM", "", "What the kernel refuses: descriptors, epoll, signals; `test_bad_calls` refuses calls of sockets alone"),
-    (r'return (false|".*");', r"(is_sound|is_whole|_check|^check|^covers|wrong)",
+    (r'return (false|".*");', r"(is_sound|_check)$|^(covers|check_(?!config_key))|wrong",
      "A model's question whether all is in order, which no test has answered by no"),
 ]
 OTHERS = "The others"

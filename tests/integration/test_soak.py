@@ -91,6 +91,13 @@ class OracleTest(unittest.TestCase):
         follower.say(*lines)
         return self.found()
 
+    def test_who_ends_while_all_settles_is_told_behind_the_answer(self):
+        def look():
+            raise soak.Diverged("somebody ended")
+        with self.assertRaisesRegex(soak.Diverged, "somebody ended"):
+            self.oracle.tell("settle", 1500, "nobody", meanwhile=look)
+        self.assertIn("divergences", self.oracle.report()[0])
+
     # --- who is right ---
 
     def test_every_change_may_be_told(self):

@@ -88,14 +88,20 @@ class Oracle:
             self.changed.notify()
 
     def wait_answer(self, what, meanwhile=lambda: None):
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline, problem = time.monotonic() + ANSWER_SECONDS, None
         while not self.has_answer():
             if time.monotonic() > deadline:
                 raise AssertionError(f"the oracle does not answer: {what}")
-            meanwhile()
+            try:
+                if problem is None:
+                    meanwhile()
+            except Diverged as ended:  # told behind the answer, which is of this question and no other
+                problem = ended
         answer = self.answers.popleft()
         if answer is None:
             raise AssertionError(f"the oracle has ended with {self.process.wait()}: {what}")
+        if problem is not None:
+            raise problem
         return answer
 
     def has_answer(self):

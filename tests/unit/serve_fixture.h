@@ -1,5 +1,6 @@
 /*
- * A served fake (served_fake.h) that has default/a and default/b and notes its log, and what is expected of its answers.
+ * A served fake (served_fake.h) that has default/a and default/b and notes its log, and what is
+ * expected of its answers.
  */
 #ifndef KINF_TESTS_UNIT_SERVE_FIXTURE_H
 #define KINF_TESTS_UNIT_SERVE_FIXTURE_H

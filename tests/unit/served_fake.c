@@ -16,27 +16,35 @@
 
 /* --- life --- */
 
-int served_fake_begin(struct served_fake *served, struct kinf_fake *fake, bool passes,
+int served_fake_start(struct served_fake *served, struct kinf_client *client, bool passes,
                       kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err)
 {
     static const struct kinf__forwarder_options forwarding = KINF__FORWARDER_OPTIONS_INIT;
-    struct kinf_client *client = kinf_fake_client(fake);
     struct kinf__server_options options = { .log_request = log_request, .log_ctx = log_ctx };
-    struct kinf__catalog *catalog;
     int failed = 0;
 
-    *served = (struct served_fake){ .fake = fake };
+    *served = (struct served_fake){ .fake = NULL };
     if (passes)
         failed = kinf__forwarder_new(client, &forwarding, &served->forwarder, err);
-    if (failed < 0)
-        return failed;
     options.forwarder = served->forwarder;
-    if ((failed = kinf__server_new(&options, &served->server, err)) < 0 ||
-        (failed = kinf__catalog_fetch(client, &catalog, err)) < 0)
+    if (failed < 0 || (failed = kinf__server_new(&options, &served->server, err)) < 0)
         return failed;
-    kinf__server_set_catalog(served->server, catalog);
     return kinf__endpoint_start_local(served->server, &served->endpoint, &served->address,
                                       &served->address_len, err);
+}
+
+int served_fake_begin(struct served_fake *served, struct kinf_fake *fake, bool passes,
+                      kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err)
+{
+    struct kinf_client *client = kinf_fake_client(fake);
+    int failed = served_fake_start(served, client, passes, log_request, log_ctx, err);
+    struct kinf__catalog *catalog;
+
+    served->fake = fake;
+    if (failed < 0 || (failed = kinf__catalog_fetch(client, &catalog, err)) < 0)
+        return failed;
+    kinf__server_set_catalog(served->server, catalog);
+    return 0;
 }
 
 int served_fake_add(struct served_fake *served, struct kinf_informer_options *options,
@@ -98,7 +106,8 @@ void served_fake_end(struct served_fake *served)
 
 /* --- the client --- */
 
-int served_fake_dial(const struct served_fake *served)
+/* A connection that gives up after 30 s. */
+static int dial(const struct served_fake *served)
 {
     const struct timeval timeout = { TIMEOUT_S, 0 };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -111,7 +120,7 @@ int served_fake_dial(const struct served_fake *served)
 
 int served_fake_send(const struct served_fake *served, const char *text)
 {
-    int fd = served_fake_dial(served);
+    int fd = dial(served);
 
     (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
     return fd;
@@ -169,8 +178,8 @@ struct served_answer served_fake_answer(int fd)
     struct served_answer answer = { 0, NULL, NULL };
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     const char *length;
-    bool is_whole = true;
     char *head_end;
+    bool is_whole;
 
     served_fake_read(fd, NULL, &text);
     close(fd);
@@ -186,6 +195,9 @@ struct served_answer served_fake_answer(int fd)
         is_whole = strlen(answer.body) == strtoul(length + 16, NULL, 10);
     else if (strcasestr(answer.head, "Transfer-Encoding: chunked") != NULL)
         is_whole = join_chunks(answer.body);
+    else
+        is_whole =
+            status_of(answer.head) >= 400; /* of a head that is refused nothing else says so */
     answer.status = is_whole ? status_of(answer.head) : 0;
     return answer;
 }

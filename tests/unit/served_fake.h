@@ -1,5 +1,6 @@
 /*
- * What the daemon serves by, in front of a fake API server, and a client that looks at its answers byte by byte.
+ * What the daemon serves by, in front of a fake API server, and a client that looks at its answers
+ * byte by byte.
  *
  * Tests that sweep (sweep.h) count what begin, add and end do, and not what the client does.
  * A check that fails ends the process (test_swept_fail()).
@@ -30,11 +31,15 @@ struct served_fake {
     socklen_t address_len;
 };
 
-/* A server with a catalog and an endpoint, and no source; what it does not have it passes on, if it `passes`. `fake` is the
- * caller's. If it fails, served_fake_end() ends what there is. */
+/* A server with a catalog and an endpoint, and no source; what it does not have it passes on, if it
+ * `passes`. `fake` is the caller's. If it fails, served_fake_end() ends what there is. */
 int served_fake_begin(struct served_fake *served, struct kinf_fake *fake, bool passes,
                       kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err);
-/* One more source, which begins to fill; of ConfigMaps, if no resource is named. The informer is made here. */
+/* The same without a catalog, in front of any client's server. */
+int served_fake_start(struct served_fake *served, struct kinf_client *client, bool passes,
+                      kinf__log_request_cb *log_request, void *log_ctx, struct kinf_error *err);
+/* One more source, which begins to fill; of ConfigMaps, if no resource is named. The informer is made
+ * here. */
 int served_fake_add(struct served_fake *served, struct kinf_informer_options *options,
                     struct kinf__source_options *source, struct kinf_error *err);
 /* Until all that is there is in the sources. */
@@ -45,9 +50,8 @@ void served_fake_end(struct served_fake *served);
 
 /* --- the client --- */
 
-/* A connection that gives up after 30 s. */
-int served_fake_dial(const struct served_fake *served);
-/* The same, with these bytes sent: whether they are taken is seen by the answer. */
+/* A connection that gives up after 30 s, with these bytes sent: whether they are taken is seen by the
+ * answer. */
 int served_fake_send(const struct served_fake *served, const char *text);
 /* Until `word` has come, if it is not NULL, or the end. Returns whether it has. */
 bool served_fake_read(int fd, const char *word, struct kinf__buffer *text);

@@ -1,6 +1,6 @@
 /*
- * Requests as clients send them, through an endpoint and a server with its sources: what comes back byte by byte, of what is
- * cached, of what is passed on, and of what is neither.
+ * Requests as clients send them, through an endpoint and a server with its sources: what comes back
+ * byte by byte, of what is cached, of what is passed on, and of what is neither.
  */
 #include <stdio.h>
 #include <string.h>
@@ -205,6 +205,18 @@ static void before_the_first_list_nothing_is_answered_from_it(void **state)
 
 /* --- sources --- */
 
+/* By a server with this one. */
+static void expect_of(struct kinf_informer_options *informer, struct kinf__source_options *source,
+                      const struct serve_expected *rows, size_t n_rows)
+{
+    struct serve_fixture f;
+
+    serve_setup(&f);
+    serve_add(&f, informer, source);
+    serve_expect_all(&f, rows, n_rows);
+    serve_teardown(&f);
+}
+
 static void each_source_answers_for_its_namespace(void **state)
 {
     static const char *const names[] = { "other", "default" };
@@ -246,14 +258,10 @@ static void what_is_wider_than_the_cache_says_so_if_it_is_answered(void **state)
     struct kinf__source_options source = { .label_selector = "sync=true",
                                            .assume_scope = true,
                                            .is_pruned = true };
-    struct serve_fixture f;
 
     (void)state;
-    serve_setup(&f);
     informer.label_selector = "sync=true";
-    serve_add(&f, &informer, &source);
-    serve_expect_all(&f, rows, KINF__ARRAY_LEN(rows));
-    serve_teardown(&f);
+    expect_of(&informer, &source, rows, KINF__ARRAY_LEN(rows));
 }
 
 static void what_is_narrower_is_asked_for_upstream(void **state)
@@ -266,14 +274,10 @@ static void what_is_narrower_is_asked_for_upstream(void **state)
     };
     struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
     struct kinf__source_options source = { .label_selector = "sync=true" };
-    struct serve_fixture f;
 
     (void)state;
-    serve_setup(&f);
     informer.label_selector = "sync=true";
-    serve_add(&f, &informer, &source);
-    serve_expect_all(&f, rows, KINF__ARRAY_LEN(rows));
-    serve_teardown(&f);
+    expect_of(&informer, &source, rows, KINF__ARRAY_LEN(rows));
 }
 
 static void latest_is_answered_by_the_api_server(void **state)
@@ -285,13 +289,9 @@ static void latest_is_answered_by_the_api_server(void **state)
     };
     struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
     struct kinf__source_options source = { .consistency = KINF__CONSISTENCY_LATEST };
-    struct serve_fixture f;
 
     (void)state;
-    serve_setup(&f);
-    serve_add(&f, &informer, &source);
-    serve_expect_all(&f, rows, KINF__ARRAY_LEN(rows));
-    serve_teardown(&f);
+    expect_of(&informer, &source, rows, KINF__ARRAY_LEN(rows));
 }
 
 static void what_could_not_be_read_is_not_said_to_be_gone(void **state)

@@ -1,6 +1,6 @@
 /*
- * Requests that last: that wait for a version or a turn, watch, bring long bodies, change their protocol; who hangs up meanwhile,
- * what a stop does to them, and what the log says of each.
+ * Requests that last: that wait for a version or a turn, watch, bring long bodies, change their
+ * protocol; who hangs up meanwhile, what a stop does to them, and what the log says of each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,24 +306,17 @@ static void what_changes_its_protocol_is_carried_both_ways(void **state)
         "localhost\r\n" TOKEN "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
     static const char upgrade[] =
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nfirst";
-    static const struct kinf__forwarder_options forwarding = KINF__FORWARDER_OPTIONS_INIT;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER head = KINF__BUFFER_INIT;
-    struct kinf__server_options options = { .name = NULL };
     struct kinf_error err = KINF_ERROR_INIT;
-    struct served_fake served = { .fake = NULL };
+    struct served_fake served;
     struct kinf_client *client;
     unsigned port;
     int listener = test_listen(4, &port), upstream, fd;
 
     (void)state;
     client = test_client_of(port, NULL);
-    assert_int_equal(kinf__forwarder_new(client, &forwarding, &served.forwarder, &err), 0);
-    options.forwarder = served.forwarder;
-    assert_int_equal(kinf__server_new(&options, &served.server, &err), 0);
-    assert_int_equal(kinf__endpoint_start_local(served.server, &served.endpoint, &served.address,
-                                                &served.address_len, &err),
-                     0);
+    assert_int_equal(served_fake_start(&served, client, true, NULL, NULL, &err), 0);
     fd = served_fake_send(&served, request);
     upstream = accept(listener, NULL, NULL);
     assert_true(served_fake_read(upstream, "\r\n\r\n", &head));
