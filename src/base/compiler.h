@@ -15,6 +15,9 @@
 #define KINF__CONTAINER_OF(ptr, type, member)                                                      \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
+/* For what is called in few places, each of which knows more of its arguments, and often. */
+#define KINF__ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /* Runs `function` on the variable's address when it leaves its scope. */
 #define KINF__CLEANUP(function) __attribute__((cleanup(function)))
 

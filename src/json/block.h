@@ -1,7 +1,7 @@
 /*
  * Which bytes of a block need attention inside of a string, and where its quotes and brackets are:
- * 16 bytes at a time with SSE2 or NEON, else 8 in a word. Walking has one more way, for processors
- * with AVX2, which is chosen at run time. KINF__JSON_PLAIN_C chooses plain C everywhere; it is
+ * 16 bytes at a time with SSE2 or NEON, else 8 in a word. Walking and scanning have one more way, for
+ * processors with AVX2, which is chosen at run time. KINF__JSON_PLAIN_C chooses plain C everywhere; it is
  * always there, so that tests compare.
  *
  * Threads: any thread.
@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/compiler.h"
 
 #if defined(KINF__JSON_PLAIN_C)
 #elif defined(__SSE2__)
@@ -219,6 +221,25 @@ static inline uint64_t kinf__json_fill(uint64_t bits)
     bits ^= bits << 8;
     bits ^= bits << 16;
     return bits ^ bits << 32;
+}
+
+/* The places behind an odd number of backslashes in a row, also in rows that started in the block
+ * in front: what stands there is part of an escape.
+ *
+ * Adding the first place of a row to the row carries to the place behind it; whether the row's
+ * length is odd shows in whether one of the two places is even and the other is not. */
+static inline uint64_t kinf__json_places_escaped(uint64_t backslashes, uint64_t *escaped)
+{
+    const uint64_t even = UINT64_C(0x5555555555555555);
+    const uint64_t first = *escaped, rows = backslashes & ~first, starts = rows & ~(rows << 1);
+    uint64_t behind_even = rows + (starts & even), behind_odd;
+
+    if (KINF__LIKELY(((backslashes << 1 | first) & backslashes) == 0)) {
+        *escaped = backslashes >> 63;
+        return backslashes << 1 | first;
+    }
+    *escaped = __builtin_add_overflow(rows, starts & ~even, &behind_odd);
+    return first | (behind_even & ~rows & ~even) | (behind_odd & ~rows & even);
 }
 
 /* How many bits are set. */

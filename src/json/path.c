@@ -250,18 +250,18 @@ static int take_first(struct kinf__json_value value, void *ctx)
     return 1;
 }
 
-int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path,
+int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path, size_t n_done,
                       kinf__json_value_cb *callback, void *ctx)
 {
     const struct lookup lookup = { path, callback, ctx };
     struct kinf__json_cursor cursor;
 
     kinf__json_cursor_init(&cursor, text);
-    return walk(&lookup, &cursor, 0);
+    return walk(&lookup, &cursor, n_done);
 }
 
-bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path,
+bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path, size_t n_done,
                              struct kinf__json_value *ret_value)
 {
-    return kinf__json_lookup(text, path, take_first, ret_value) != 0;
+    return kinf__json_lookup(text, path, n_done, take_first, ret_value) != 0;
 }

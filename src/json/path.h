@@ -41,12 +41,13 @@ struct kinf_path {
  * ends the walk and is returned by it. */
 typedef int kinf__json_value_cb(struct kinf__json_value value, void *ctx);
 
-/* Returns 0 after the last value (also when there was none), or what the callback returned. */
-int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path,
+/* The text starts with the value that the path's first `n_done` steps name; what follows it is not
+ * looked at. Returns 0 after the last value (also when there was none), or what the callback returned. */
+int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path, size_t n_done,
                       kinf__json_value_cb *callback, void *ctx);
 
-/* The first value that the path names. Returns false if there is none. */
-bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path,
+/* The first value that the path names, likewise. Returns false if there is none. */
+bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path, size_t n_done,
                              struct kinf__json_value *ret_value);
 
 #endif

@@ -110,7 +110,7 @@ static int node_dup(struct kinf__json_plan *plan, struct kinf_str key,
         for (size_t i = 0; status == 0 && i < source->n_nodes; i++) {
             status = node_dup(plan, source->nodes[i]->key, source->nodes[i], &child);
             if (status == 0 && (status = insert_node(node, i, child)) < 0)
-                node_free(plan, child);
+                node_free(plan, child); /* no memory */
         }
     }
     if (status < 0)

@@ -182,6 +182,9 @@ static const uint8_t *cut_member(struct pruner *pruner, const struct container *
     return cut(pruner, container->from, behind);
 }
 
+_Static_assert(KINF_PATH_MAX_STEPS < KINF__JSON_MAX_DEPTH,
+               "what paths lead into is never nested too deep");
+
 static const uint8_t *prune_container(struct pruner *pruner, const uint8_t *at,
                                       const struct kinf__plan_node *node, enum mode mode,
                                       unsigned depth)
@@ -191,8 +194,6 @@ static const uint8_t *prune_container(struct pruner *pruner, const uint8_t *at,
     struct container container = { node, mode, depth + 1, *at == '{', false, at + 1 };
     bool is_kept = false;
 
-    if (depth >= pruner->scanner.max_depth)
-        return kinf__json_scan_fail(&pruner->scanner, KINF_ERR_LIMIT, at);
     at = kinf__json_skip_white(at + 1, end);
     if (at < end && *at == closing)
         return at + 1;

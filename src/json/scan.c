@@ -1,8 +1,8 @@
 /*
- * The byte scanner. Neighbours: prune.c and tree.c, which start scans of their own through
- * scan_priv.h; block.h finds what ends or interrupts a string. Invariant: nothing is read at or
- * behind the scanner's end, and a failure is TRUNCATED only if some continuation of the text would
- * be accepted.
+ * The byte scanner, token by token. Neighbours: compact.c, which is asked first; prune.c and tree.c,
+ * which start scans of their own through scan_priv.h; block.h finds what ends or interrupts a
+ * string. Invariant: nothing is read at or behind the scanner's end, and a failure is TRUNCATED only
+ * if some continuation of the text would be accepted.
  */
 #include "json/scan.h"
 
@@ -42,7 +42,7 @@ static const uint8_t *fail_truncated(struct kinf__json_scanner *scanner)
 }
 
 /* One character outside ASCII: the well-formed sequences of RFC 3629, section 4. */
-static const uint8_t *scan_utf8(struct kinf__json_scanner *scanner, const uint8_t *at)
+KINF__ALWAYS_INLINE const uint8_t *scan_utf8(struct kinf__json_scanner *scanner, const uint8_t *at)
 {
     uint8_t lead = *at, low = 0x80, high = 0xbf;
     int n_more;
@@ -104,8 +104,6 @@ static const uint8_t *scan_escape(struct kinf__json_scanner *scanner, const uint
     return at;
 }
 
-/* The bytes of a string that are not plain, and not its closing quote, as many as there are in a
- * row. */
 static const uint8_t *scan_special(struct kinf__json_scanner *scanner, const uint8_t *at)
 {
     do {
@@ -226,7 +224,8 @@ static const uint8_t *scan_literal(struct kinf__json_scanner *scanner, const uin
 }
 
 /* What is neither a string nor a container. */
-static const uint8_t *scan_plain_value(struct kinf__json_scanner *scanner, const uint8_t *at)
+KINF__ALWAYS_INLINE const uint8_t *scan_plain_value(struct kinf__json_scanner *scanner,
+                                                    const uint8_t *at)
 {
     switch (*at) {
     case 't':
@@ -320,8 +319,8 @@ static inline const uint8_t *scan_behind(struct kinf__json_scanner *scanner, con
     return at;
 }
 
-const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const uint8_t *at,
-                                     unsigned depth)
+static const uint8_t *scan_tokens(struct kinf__json_scanner *scanner, const uint8_t *at,
+                                  unsigned depth)
 {
     struct nesting nesting;
     struct kinf_str key;
@@ -350,6 +349,33 @@ const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const u
             at = scan_behind(scanner, at, &nesting);
     } while (at != NULL && nesting.depth > nesting.floor);
     return at;
+}
+
+const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const uint8_t *at,
+                                     unsigned depth)
+{
+    const uint8_t *behind;
+    size_t offset;
+
+    if (scanner->end - at < KINF__JSON_BLOCK || (*at | 0x20) != '{' ||
+        !kinf__json_scan_compact(scanner, at, depth, &behind))
+        return scan_tokens(scanner, at, depth);
+    if (behind == NULL)
+        return NULL;
+    offset = (size_t)(behind - scanner->start);
+    if (offset > scanner->n_loaded)
+        scanner->n_loaded = offset - offset % KINF__JSON_BLOCK;
+    return behind;
+}
+
+const uint8_t *kinf__json_scan_special(struct kinf__json_scanner *scanner, const uint8_t *at)
+{
+    return scan_special(scanner, at);
+}
+
+const uint8_t *kinf__json_scan_plain_value(struct kinf__json_scanner *scanner, const uint8_t *at)
+{
+    return scan_plain_value(scanner, at);
 }
 
 const uint8_t *kinf__json_scan_key(struct kinf__json_scanner *scanner, const uint8_t *at,

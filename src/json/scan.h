@@ -1,5 +1,5 @@
 /*
- * The byte scanner: a validating, single pass over JSON text, without allocation and without
+ * The byte scanner: a validating pass over JSON text (a second one where the first is not sure), without allocation and without
  * recursion, that accepts what RFC 8259 accepts (UTF-8 well formed, surrogate escapes of any kind,
  * no BOM) and nothing else.
  *

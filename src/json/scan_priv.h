@@ -20,7 +20,7 @@ struct kinf__json_scanner {
     unsigned max_depth;       /* at most KINF__JSON_MAX_DEPTH */
     uint64_t specials;        /* of the block that was loaded last */
     size_t n_loaded;          /* bytes from `start` to the end of that block */
-    bool has_escapes;         /* set by a string with a backslash; cleared by whom it interests */
+    bool has_escapes;         /* whether a key has a backslash, if cleared in front of it */
     int code;                 /* after a failure */
     const uint8_t *failed_at; /* after a failure */
 };
@@ -40,6 +40,19 @@ int kinf__json_scan_end(const struct kinf__json_scanner *scanner, struct kinf_st
 /* One value, white space in front allowed, inside `depth` containers. */
 const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const uint8_t *at,
                                      unsigned depth);
+
+/* The same for a container, which starts at `at`. *ret_behind gets what kinf__json_scan_value() would
+ * return. Returns false if there is white space inside, something wrong, anything else that it does
+ * not understand, or no AVX2: then the scanner is to look at it token by token. */
+bool kinf__json_scan_compact(struct kinf__json_scanner *scanner, const uint8_t *at, unsigned depth,
+                             const uint8_t **ret_behind);
+
+/* The bytes of a string that are not plain, and not its closing quote, as many as there are in a
+ * row. */
+const uint8_t *kinf__json_scan_special(struct kinf__json_scanner *scanner, const uint8_t *at);
+
+/* What is neither a string nor a container. */
+const uint8_t *kinf__json_scan_plain_value(struct kinf__json_scanner *scanner, const uint8_t *at);
 
 /* A key and its colon, white space in front of both allowed. *ret_key gets the key with its quotes.
  */

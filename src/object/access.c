@@ -45,16 +45,13 @@ static int find_value(const struct kinf_object *object, const char *path,
 {
     struct kinf__json_value value;
     struct kinf_path *parsed;
-    struct kinf_str body;
-    bool is_found;
     int r = kinf_path_parse(path, &parsed, NULL);
 
     if (r < 0)
         return r;
-    r = kinf__object_text_for(object, parsed, scratch, &body);
-    is_found = r == 0 && kinf__json_lookup_first(body, parsed, &value) && !is_null(&value);
+    r = kinf__object_lookup_first(object, parsed, scratch, &value);
     kinf_path_free(parsed);
-    if (r < 0 || !is_found)
+    if (r < 0 || is_null(&value))
         return r < 0 ? r : KINF_ERR_NOT_FOUND;
     *ret_value = value;
     return 0;
@@ -315,10 +312,8 @@ int kinf_object_each(const struct kinf_object *object, const struct kinf_path *p
 
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct each each = { callback, ctx };
-    struct kinf_str body;
-    int r = kinf__object_text_for(object, path, &scratch, &body);
 
-    return r < 0 ? r : kinf__json_lookup(body, path, hand_out, &each);
+    return kinf__object_lookup(object, path, &scratch, hand_out, &each);
 }
 
 int kinf_json_string(struct kinf_str json, char *buf, size_t size)

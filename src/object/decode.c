@@ -27,6 +27,8 @@ enum slot {
     SLOT_UID,
     SLOT_RV,
     SLOT_LABELS,
+    SLOT_SPEC,
+    SLOT_STATUS,
 };
 
 struct capture_rule {
@@ -44,6 +46,8 @@ static const struct capture_rule capture_rules[] = {
     { "metadata.uid", SLOT_UID, false },
     { "metadata.resourceVersion", SLOT_RV, false },
     { "metadata.labels", SLOT_LABELS, false },
+    { "spec", SLOT_SPEC, false },
+    { "status", SLOT_STATUS, false },
 };
 
 static const char *const protected_paths[] = {
@@ -373,6 +377,23 @@ static void note_labels(const struct found *found, struct kinf__object_parts *pa
     }
 }
 
+/* Of a doubled key the first one counts, and the capture is of the last one. */
+static void note_places(const struct found *found, struct kinf__object_parts *parts)
+{
+    static const enum slot slots[KINF__N_PLACES] = {
+        [KINF__PLACE_NAMESPACE] = SLOT_NAMESPACE,
+        [KINF__PLACE_SPEC] = SLOT_SPEC,
+        [KINF__PLACE_STATUS] = SLOT_STATUS,
+    };
+
+    for (size_t i = 0; i < KINF__N_PLACES; i++) {
+        const struct kinf__json_capture *capture = &found->captures[slots[i]];
+
+        if (capture->n_found == 1 && !capture->is_dropped && capture->offset <= UINT32_MAX)
+            parts->places[i] = (uint32_t)capture->offset;
+    }
+}
+
 /* The stored object if it is the same, else a new one. */
 static int find_or_make(const struct kinf__object_decoder *decoder,
                         const struct kinf__object_parts *parts,
@@ -405,6 +426,7 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
     if (r < 0)
         return r;
     note_labels(found, &parts);
+    note_places(found, &parts);
     return find_or_make(decoder, &parts, ret_object, err);
 }
 

@@ -166,19 +166,19 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
                        struct kinf_scratch *scratch)
 {
     struct kinf__json_value value;
-    struct kinf_str text;
     bool is_equal;
+    int r;
 
     if (term->field == FIELD_NAME)
         is_equal = kinf_str_equal(kinf_str_from(kinf_object_name(object)), term->value);
     else if (term->field == FIELD_NAMESPACE)
         is_equal = kinf_str_equal(kinf_object_namespace(object), term->value);
-    else if (kinf__object_text_for(object, term->path, scratch, &text) < 0)
-        return false;
-    else if (kinf__json_lookup_first(text, term->path, &value))
+    else if ((r = kinf__object_lookup_first(object, term->path, scratch, &value)) == 0)
         is_equal = json_equals(value, term->value);
-    else
+    else if (r == KINF_ERR_NOT_FOUND)
         is_equal = term->value.len == 0;
+    else
+        return false;
     return is_equal == term->is_equal;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "object/object.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,8 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
         return kinf__error_set(err, KINF_ERR_LIMIT,
                                "object too large: %zu bytes of names, %zu of text", identity_len,
                                parts->body.len);
-    object = malloc(sizeof *object + identity_len + held_len(parts->body.len, parts->packed));
+    object = malloc(offsetof(struct kinf_object, text) + identity_len +
+                    held_len(parts->body.len, parts->packed));
     if (object == NULL)
         return kinf__error_no_memory(err);
     atomic_init(&object->refs, 1);
@@ -111,6 +113,7 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     object->labels_len = parts->labels_len & KINF__LABELS_LEN_MAX;
     object->is_packed = parts->packed != NULL;
     object->namespace_len = (uint16_t)parts->name_space.len;
+    memcpy(object->places, parts->places, sizeof object->places);
     fill(object, parts);
     atomic_fetch_add_explicit(&n_objects, 1, memory_order_relaxed);
     *ret_object = object;
@@ -173,9 +176,37 @@ int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scr
     return kinf__packing_inflate(packed.packing, packed.bytes, scratch->bytes, object->body_len);
 }
 
-int kinf__object_text_for(const struct kinf_object *object, const struct kinf_path *path,
-                          struct kinf_scratch *scratch, struct kinf_str *ret_text)
+/* --- looking for what a path names --- */
+
+static bool is_key(const struct kinf_path *path, size_t step, struct kinf_str key)
 {
+    return step < path->n_steps && path->steps[step].type == KINF__PATH_KEY &&
+           kinf_str_equal(path->steps[step].key, key);
+}
+
+/* How many steps of the path lead to the place in *ret_place; 0: it comes by none. */
+static size_t steps_to_place(const struct kinf_path *path, enum kinf__place *ret_place)
+{
+    if (is_key(path, 0, KINF_STR("metadata")) && is_key(path, 1, KINF_STR("namespace"))) {
+        *ret_place = KINF__PLACE_NAMESPACE;
+        return 2;
+    }
+    *ret_place = KINF__PLACE_SPEC;
+    if (is_key(path, 0, KINF_STR("spec")))
+        return 1;
+    *ret_place = KINF__PLACE_STATUS;
+    return is_key(path, 0, KINF_STR("status")) ? 1 : 0;
+}
+
+/* A text that starts with what the path's first *ret_n_done steps name, and has what is behind them: the
+ * body from there on, or an excerpt that is at hand. */
+static int find_start(const struct kinf_object *object, const struct kinf_path *path,
+                      struct kinf_scratch *scratch, struct kinf_str *ret_text, size_t *ret_n_done)
+{
+    enum kinf__place place;
+    size_t n_steps;
+
+    *ret_n_done = 0;
     if (object->is_packed) {
         struct kinf__packed packed = packed_of(object);
 
@@ -184,7 +215,37 @@ int kinf__object_text_for(const struct kinf_object *object, const struct kinf_pa
             return 0;
         }
     }
-    return kinf__object_body(object, scratch, ret_text);
+    if (kinf__object_body(object, scratch, ret_text) < 0)
+        return KINF_ERR_NO_MEMORY;
+    n_steps = steps_to_place(path, &place);
+    if (n_steps == 0 || object->places[place] == KINF__PLACE_UNKNOWN)
+        return 0;
+    *ret_n_done = n_steps;
+    ret_text->bytes += object->places[place];
+    ret_text->len -= object->places[place];
+    return 0;
+}
+
+int kinf__object_lookup(const struct kinf_object *object, const struct kinf_path *path,
+                        struct kinf_scratch *scratch, kinf__json_value_cb *callback, void *ctx)
+{
+    struct kinf_str text;
+    size_t n_done;
+    int r = find_start(object, path, scratch, &text, &n_done);
+
+    return r < 0 ? r : kinf__json_lookup(text, path, n_done, callback, ctx);
+}
+
+int kinf__object_lookup_first(const struct kinf_object *object, const struct kinf_path *path,
+                              struct kinf_scratch *scratch, struct kinf__json_value *ret_value)
+{
+    struct kinf_str text;
+    size_t n_done;
+    int r = find_start(object, path, scratch, &text, &n_done);
+
+    if (r < 0)
+        return r;
+    return kinf__json_lookup_first(text, path, n_done, ret_value) ? 0 : KINF_ERR_NOT_FOUND;
 }
 
 /* --- labels --- */
@@ -197,13 +258,13 @@ static struct kinf_str text_with_labels(const struct kinf_object *object)
                : (struct kinf_str){ object->text + object->body_offset, object->body_len };
 }
 
-void kinf__object_labels_place(const struct kinf_object *object, uint32_t *ret_offset,
-                               uint32_t *ret_len)
+void kinf__object_tell_places(const struct kinf_object *object, struct kinf__object_parts *parts)
 {
     bool is_elsewhere = object->is_packed && object->labels_offset != KINF__LABELS_ABSENT;
 
-    *ret_offset = is_elsewhere ? KINF__LABELS_UNKNOWN : object->labels_offset;
-    *ret_len = is_elsewhere ? 0 : object->labels_len;
+    parts->labels_offset = is_elsewhere ? KINF__LABELS_UNKNOWN : object->labels_offset;
+    parts->labels_len = is_elsewhere ? 0 : object->labels_len;
+    memcpy(parts->places, object->places, sizeof parts->places);
 }
 
 struct kinf__json_value kinf__object_labels(const struct kinf_object *object)
@@ -245,6 +306,22 @@ static bool check_labels(const struct kinf_object *object)
            object->labels_len < len - object->labels_offset;
 }
 
+/* A value stands behind a colon, as far as one looks back. */
+static bool check_places(const struct kinf_object *object, struct kinf_str body)
+{
+    for (size_t i = 0; i < KINF__N_PLACES; i++) {
+        size_t at = object->places[i];
+
+        if (at == KINF__PLACE_UNKNOWN)
+            continue;
+        while (at > 0 && at < body.len && memchr(" \t\r\n", body.bytes[at - 1], 4) != NULL)
+            at--;
+        if (at == 0 || at >= body.len || body.bytes[at - 1] != ':')
+            return false;
+    }
+    return true;
+}
+
 bool kinf__object_check(const struct kinf_object *object)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
@@ -257,7 +334,7 @@ bool kinf__object_check(const struct kinf_object *object)
            ends_at(object, object->uid_offset, 0, object->rv_offset) &&
            ends_at(object, object->rv_offset, 0, object->body_offset) && object->body_len >= 2 &&
            kinf__object_body(object, &scratch, &body) == 0 && body.bytes[0] == '{' &&
-           body.bytes[body.len - 1] == '}' && check_labels(object);
+           body.bytes[body.len - 1] == '}' && check_labels(object) && check_places(object, body);
 }
 
 /* Of a callback that gives back what it borrowed, the count goes wrong where nobody sees it. Debug builds
@@ -381,7 +458,7 @@ size_t kinf_object_size(const struct kinf_object *object)
 
         len = held_len(len, &packed);
     }
-    return sizeof *object + object->body_offset + len;
+    return offsetof(struct kinf_object, text) + object->body_offset + len;
 }
 
 /* --- forms of names --- */

@@ -20,6 +20,13 @@
 
 #define KINF__LABELS_LEN_MAX (UINT32_MAX >> 1)
 
+/* Values of the body that are looked for often, so that nobody walks over what stands in front of
+ * them: more than half of a pod. */
+enum kinf__place { KINF__PLACE_NAMESPACE, KINF__PLACE_SPEC, KINF__PLACE_STATUS, KINF__N_PLACES };
+
+/* Of a value that is not there, or that nobody looked for. */
+#define KINF__PLACE_UNKNOWN 0
+
 struct kinf__packed;
 
 /* One allocation. Constant after publication, but for the count. uid and resourceVersion are texts
@@ -38,7 +45,8 @@ struct kinf_object {
     uint16_t uid_offset;    /* in text; the key is at 0 */
     uint16_t rv_offset;
     uint16_t body_offset;
-    char text[]; /* key NUL uid NUL resourceVersion NUL body */
+    uint32_t places[KINF__N_PLACES]; /* in the body */
+    char text[];                     /* key NUL uid NUL resourceVersion NUL body */
 };
 
 /* The parts of an object. Strings are decoded and hold no NUL; the body is JSON text. */
@@ -52,6 +60,7 @@ struct kinf__object_parts {
     /* As in struct kinf_object, KINF__LABELS_LEN_MAX at most; KINF__LABELS_UNKNOWN is always right. */
     uint32_t labels_offset;
     uint32_t labels_len;
+    uint32_t places[KINF__N_PLACES];   /* KINF__PLACE_UNKNOWN is always right */
     const struct kinf__packed *packed; /* what is held in place of the body; NULL: the body */
 };
 
@@ -65,23 +74,28 @@ bool kinf__object_equals_parts(const struct kinf_object *object,
                                const struct kinf__object_parts *parts);
 
 /* The JSON text as it was decoded: without kind and apiVersion. Whoever reads a body reads it
- * through this, text_for() or equals_parts(), which alone know how it is held. Valid as
+ * through this, lookup() or equals_parts(), which alone know how it is held. Valid as
  * kinf_object_json() states. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__object_body(const struct kinf_object *object,
                                       struct kinf_scratch *scratch, struct kinf_str *ret_body);
 
-/* A text that has at `path` what the body has there: the body, or an excerpt that is at hand. Valid
- * as the body is. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__object_text_for(const struct kinf_object *object,
-                                          const struct kinf_path *path,
-                                          struct kinf_scratch *scratch, struct kinf_str *ret_text);
+/* As kinf__json_lookup() in the body. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_lookup(const struct kinf_object *object,
+                                        const struct kinf_path *path, struct kinf_scratch *scratch,
+                                        kinf__json_value_cb *callback, void *ctx);
+
+/* The first value that `path` names, valid as the body is. Errors: KINF_ERR_NOT_FOUND,
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_lookup_first(const struct kinf_object *object,
+                                              const struct kinf_path *path,
+                                              struct kinf_scratch *scratch,
+                                              struct kinf__json_value *ret_value);
 
 /* The text if it is held as it is, and the object's own; else NULL: it is inflated by who reads it. */
 const char *kinf__object_plain_body(const struct kinf_object *object);
 
-/* Where the body has the labels, as parts say it. */
-void kinf__object_labels_place(const struct kinf_object *object, uint32_t *ret_offset,
-                               uint32_t *ret_len);
+/* Has the parts say where the body has its labels and the places. */
+void kinf__object_tell_places(const struct kinf_object *object, struct kinf__object_parts *parts);
 
 /* Makes room for as much; what was there is lost. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__scratch_reserve(struct kinf_scratch *scratch, size_t size);
@@ -92,7 +106,7 @@ struct kinf__json_value kinf__object_labels(const struct kinf_object *object);
 /* Whether both have the same uid, which is what makes them one object and not two of one name. */
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
 
-/* Whether offsets rise, strings end where they must and the labels lie in the body. For tests. */
+/* Whether offsets rise, strings end where they must and the labels and places lie in the body. For tests. */
 bool kinf__object_check(const struct kinf_object *object);
 
 /* How many objects this process holds. For leak checks and measurements. */
@@ -129,7 +143,7 @@ void kinf__prune_plan_each_unmet(const struct kinf__prune_plan *plan, kinf__unme
                                  void *ctx);
 
 /* Receives what a decoder found. `stored` of the lookup below is borrowed during the call. */
-typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *ctx);
+typedef const struct kinf_object *kinf__object_stored_cb(const char *key, void *ctx);
 
 /* Makes objects of one type from text. Owner: one thread. */
 struct kinf__object_decoder {
@@ -141,7 +155,7 @@ struct kinf__object_decoder {
     const char *version;
     /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When
      * its bytes equal the decoded ones it is what comes out, and nothing is allocated. */
-    kinf__object_lookup_cb *lookup;
+    kinf__object_stored_cb *lookup;
     void *lookup_ctx;
     struct kinf__packer *packer; /* makes the objects; NULL: they are held as they are */
     /* owned by the decoder */

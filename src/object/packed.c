@@ -286,7 +286,7 @@ int kinf__packer_repack(struct kinf__packer *packer, const struct kinf_object *o
         .resource_version = kinf_str_from(kinf_object_resource_version(object)),
     };
 
-    kinf__object_labels_place(object, &parts.labels_offset, &parts.labels_len);
+    kinf__object_tell_places(object, &parts);
     if (kinf__object_body(object, &scratch, &parts.body) < 0)
         return kinf__error_no_memory(err);
     return kinf__packer_make(packer, &parts, ret_object, err);

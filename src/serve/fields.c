@@ -486,12 +486,11 @@ int kinf__fields_keep_readable(struct kinf_informer *informer, struct kinf_error
 static int find_value(const struct kinf_object *object, const struct kinf_path *path,
                       struct kinf_scratch *scratch, struct kinf__json_value *ret_value)
 {
-    struct kinf_str text;
+    int r = kinf__object_lookup_first(object, path, scratch, ret_value);
 
-    if (kinf__object_text_for(object, path, scratch, &text) < 0)
-        return KINF_ERR_NO_MEMORY;
-    if (!kinf__json_lookup_first(text, path, ret_value) ||
-        kinf_str_equal(ret_value->raw, KINF_STR("\"\"")))
+    if (r == KINF_ERR_NO_MEMORY)
+        return r;
+    if (r == KINF_ERR_NOT_FOUND || kinf_str_equal(ret_value->raw, KINF_STR("\"\"")))
         ret_value->type = KINF__JSON_NULL;
     return 0;
 }

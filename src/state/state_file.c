@@ -57,6 +57,22 @@ static int put_head(struct kinf__sealed_writer *writer, const struct kinf__state
                       : put_number(writer, kinf_snapshot_count(snapshot), sizeof(uint64_t), err);
 }
 
+/* What is known of the body, so that it need not be looked for when it is read. */
+static int put_places(struct kinf__sealed_writer *writer, const struct kinf_object *object,
+                      struct kinf_error *err)
+{
+    struct kinf__object_parts parts;
+    int failed;
+
+    kinf__object_tell_places(object, &parts);
+    failed = put_number(writer, parts.labels_offset, sizeof parts.labels_offset, err);
+    if (failed == 0)
+        failed = put_number(writer, parts.labels_len, sizeof parts.labels_len, err);
+    for (size_t i = 0; failed == 0 && i < KINF__N_PLACES; i++)
+        failed = put_number(writer, parts.places[i], sizeof parts.places[i], err);
+    return failed;
+}
+
 static int put_object(struct kinf__sealed_writer *writer, const struct kinf_object *object,
                       struct kinf_error *err)
 {
@@ -66,16 +82,12 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
                                       kinf_str_from(kinf_object_uid(object)),
                                       kinf_str_from(kinf_object_resource_version(object)) };
     struct kinf_str body;
-    uint32_t labels_offset, labels_len;
     int failed = kinf__object_body(object, &scratch, &body) < 0 ? kinf__error_no_memory(err) : 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(names); i++)
         failed = put_text(writer, names[i], err);
-    kinf__object_labels_place(object, &labels_offset, &labels_len);
     if (failed == 0)
-        failed = put_number(writer, labels_offset, sizeof labels_offset, err);
-    if (failed == 0)
-        failed = put_number(writer, labels_len, sizeof labels_len, err);
+        failed = put_places(writer, object, err);
     return failed < 0 ? failed : put_text(writer, body, err);
 }
 
@@ -270,10 +282,10 @@ static int check_head(const struct head *head, const struct kinf__state_identity
 /* The names of an object, each kept while the next is read. */
 enum { NAME_SPACE, NAME, UID, RV, N_NAMES };
 
-static int get_labels(struct kinf__sealed_reader *reader, struct kinf__object_parts *parts,
+static int get_places(struct kinf__sealed_reader *reader, struct kinf__object_parts *parts,
                       struct kinf_error *err)
 {
-    uint64_t offset, len;
+    uint64_t offset, len, place = 0;
     int failed = get_number(reader, sizeof(uint32_t), &offset, err);
 
     if (failed == 0)
@@ -284,7 +296,11 @@ static int get_labels(struct kinf__sealed_reader *reader, struct kinf__object_pa
         return failed;
     parts->labels_offset = (uint32_t)offset;
     parts->labels_len = (uint32_t)len;
-    return 0;
+    for (size_t i = 0; failed == 0 && i < KINF__N_PLACES; i++) {
+        failed = get_number(reader, sizeof(uint32_t), &place, err);
+        parts->places[i] = (uint32_t)place;
+    }
+    return failed;
 }
 
 /* The body is copied once, from what was inflated into the object. */
@@ -292,7 +308,7 @@ static int make_object(struct kinf__sealed_reader *reader, struct kinf__object_p
                        const struct kinf_object **ret_object, struct kinf_error *err)
 {
     const struct kinf_object *object;
-    int failed = get_labels(reader, parts, err);
+    int failed = get_places(reader, parts, err);
 
     if (failed == 0)
         failed = get_text(reader, UINT32_MAX, &parts->body, err);

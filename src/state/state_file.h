@@ -1,11 +1,12 @@
 /*
  * A store in a file: what an informer had, to begin with after a restart.
  *
- * Format 1, in a sealed file (sealed.h): the head, then each object. A text is its length (32 bits)
+ * Format 2, in a sealed file (sealed.h): the head, then each object. A text is its length (32 bits)
  * and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
  * "1" if it has namespaces, the scope, the resourceVersion; the wall time in ms and how many objects
- * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where its
- * labels are in the body (twice 32 bits), and the body, a text. Objects are as the store holds them, so what
+ * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where the body
+ * has its labels (offset and length), namespace, spec and status (offsets; 0: not known; 32 bits
+ * each), and the body, a text. Objects are as the store holds them, so what
  * leaves another text in the store (decoding, pruning) makes another format.
  *
  *  F1  What is loaded is what was stored, byte for byte, at exactly its resourceVersion.
@@ -29,7 +30,7 @@
 #include "base/stop.h"
 #include "state/folder.h"
 
-#define KINF__STATE_FORMAT  1
+#define KINF__STATE_FORMAT  2
 #define KINF__STATE_RV_SIZE 64
 
 /* Whose state it is. Borrowed texts. */

@@ -1,6 +1,7 @@
 /*
- * The byte scanner: what it accepts whole it also accepts, as far as it goes, in any prefix; a
- * prune plan that drops nothing copies it; walking over it stays inside, and finds what cJSON finds.
+ * The byte scanner: by blocks it finds what it finds by tokens; what it accepts whole it also
+ * accepts, as far as it goes, in any prefix; a prune plan that drops nothing copies it; walking over
+ * it stays inside, and finds what cJSON finds.
  */
 #include <ctype.h>
 #include <string.h>
@@ -49,6 +50,20 @@ static void scan_prefixes(struct kinf_str text, size_t whole_len)
         FUZZ_REQUIRE(len <= cut);
         free(prefix);
     }
+}
+
+/* White space in front keeps a text from being scanned by blocks. */
+static void scan_by_tokens(struct kinf_str text, int expected, size_t expected_len)
+{
+    char *spaced = malloc(text.len + 1);
+    size_t len;
+
+    spaced[0] = ' ';
+    memcpy(spaced + 1, text.bytes, text.len);
+    FUZZ_REQUIRE(kinf__json_scan((struct kinf_str){ spaced, text.len + 1 }, true, &len) ==
+                 expected);
+    FUZZ_REQUIRE(len == expected_len + 1);
+    free(spaced);
 }
 
 static void prune_nothing(struct kinf_str text, int expected, size_t expected_len)
@@ -151,6 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r = kinf__json_scan(text, true, &len);
 
     FUZZ_REQUIRE(len <= size);
+    scan_by_tokens(text, r, len);
     prune_nothing(text, r, len);
     if (r == 0) {
         scan_prefixes(text, len);

@@ -62,6 +62,30 @@ static void decode_again(const struct kinf_object *object, struct kinf__object_d
     FUZZ_REQUIRE(kinf_str_equal(kinf__buffer_str(&body), kinf__buffer_str(&body_again)));
 }
 
+/* From where the object knows that the walk comes by, and from the start. */
+static void look_up(const struct kinf_object *object)
+{
+    static const char *const paths[] = { "metadata.namespace", "spec",
+                                         "spec.nodeName",      "spec[*]",
+                                         "status.phase",       "status[*][*]" };
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    FUZZ_REQUIRE(kinf__object_body(object, &scratch, &body) == 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(paths); i++) {
+        struct kinf__json_value walked, found;
+        struct kinf_path *path;
+
+        FUZZ_REQUIRE(kinf_path_parse(paths[i], &path, NULL) == 0);
+        if (kinf__object_lookup_first(object, path, &scratch, &found) == 0)
+            FUZZ_REQUIRE(kinf__json_lookup_first(body, path, 0, &walked) &&
+                         found.raw.bytes == walked.raw.bytes && found.raw.len == walked.raw.len);
+        else
+            FUZZ_REQUIRE(!kinf__json_lookup_first(body, path, 0, &walked));
+        kinf_path_free(path);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct kinf__object_decoder decoder;
@@ -79,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (kinf__object_decode(&decoder, text, true, &object, &len, NULL) == 0) {
         FUZZ_REQUIRE(len <= size);
         FUZZ_REQUIRE(kinf__object_check(object));
+        look_up(object);
         decode_again(object, &decoder);
         kinf_object_unref(object);
     }

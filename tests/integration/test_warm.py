@@ -203,9 +203,10 @@ class WarmTest(unittest.TestCase):
                 self.assertEqual(len(warm.lists()), 1)
                 warm.daemon.stop()
         check("damaged: it ends too soon", good[:-9])
-        check("damaged: ", good[:len(good) // 2] + b"?" + good[len(good) // 2 + 1:])
+        middle = len(good) // 2
+        check("damaged: ", good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1:])
         check("damaged: it is too short", b"")
-        check("it is of format 9, this is for 1", good[:8] + b"\x09" + good[9:])
+        check(f"it is of format 9, this is for {good[8]}", good[:8] + b"\x09" + good[9:])
         check("the configuration was another one",
               resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], "drop": ["data"]}])
         # It writes its own in place of what it could not use.

@@ -127,7 +127,7 @@ static int find_place(struct replay__generator *generator, enum field field, str
 
     if (kinf_path_parse(field_paths[field], &path, err) < 0)
         return KINF_ERR_NO_MEMORY;
-    found = kinf__json_lookup_first(text, path, &value);
+    found = kinf__json_lookup_first(text, path, 0, &value);
     kinf_path_free(path);
     if (!found)
         return field >= FIELD_NODE
@@ -152,7 +152,7 @@ static void find_phase(struct replay__generator *generator)
 
     if (kinf_path_parse("status.phase", &path, NULL) < 0)
         return;
-    if (kinf__json_lookup_first(kinf__buffer_str(&generator->item), path, &value) &&
+    if (kinf__json_lookup_first(kinf__buffer_str(&generator->item), path, 0, &value) &&
         value.raw.len - 2 < sizeof generator->phase)
         memcpy(generator->phase, value.raw.bytes + 1, value.raw.len - 2);
     kinf_path_free(path);

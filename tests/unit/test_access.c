@@ -312,6 +312,35 @@ static void an_answer_that_was_there_is_counted_apart_from_one_that_was_asked_fo
     end(&g);
 }
 
+/* Who asks for it is told to come again. */
+static void when_too_many_wait_more_are_throttled(void **state)
+{
+    const struct kinf__authorizer_options options = { .max_inquiries = 1 };
+    const struct kinf__request_head first_head = head_of("GET", "/version", "Bearer t");
+    const struct kinf__request_head second_head = head_of("GET", "/metrics", "Bearer t");
+    struct kinf__exchange *first, *second;
+    const struct kinf__answer *answer;
+    struct guarded g;
+
+    (void)state;
+    begin(&g);
+    assert_int_equal(kinf__authorizer_new(&options, send_review, &g, &g.authorizer, NULL), 0);
+    first = exchange_of(&g, &first_head);
+    assert_null(kinf__exchange_step(first));
+    second = exchange_of(&g, &second_head);
+    answer = kinf__exchange_step(second);
+    assert_non_null(answer);
+    assert_int_equal(answer->code, 429);
+    assert_int_equal(answer->retry_after_s, 1);
+    assert_non_null(strstr(kinf__buffer_cstr((struct kinf__buffer *)&answer->body),
+                           "\"too many reviews of credentials at once\""));
+    assert_int_equal(g.n_reviews, 0);
+    kinf__exchange_free(second);
+    kinf__exchange_free(first);
+    kinf__authorizer_free(g.authorizer);
+    end(&g);
+}
+
 static void nobody_is_asked_about_in_anothers_name(void **state)
 {
     static const struct kinf__header headers[] = { { "Authorization", "Bearer t" },
@@ -431,6 +460,7 @@ int main(void)
         cmocka_unit_test(without_one_token_nothing_is_asked_or_answered),
         cmocka_unit_test(a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it),
         cmocka_unit_test(an_answer_that_was_there_is_counted_apart_from_one_that_was_asked_for),
+        cmocka_unit_test(when_too_many_wait_more_are_throttled),
         cmocka_unit_test(nobody_is_asked_about_in_anothers_name),
         cmocka_unit_test(other_methods_do_not_tell_what_there_is),
         INFORMER_TEST_IN_ORDER(a_watch_ends_when_its_right_has_to_be_asked_for_again),

@@ -53,7 +53,7 @@ static void assert_found(const char *text, const char *path_text, const char *ex
     KINF__AUTO_BUFFER found = KINF__BUFFER_INIT;
     struct kinf_path *path = parse(path_text);
 
-    assert_int_equal(kinf__json_lookup(kinf_str_from(text), path, collect, &found), 0);
+    assert_int_equal(kinf__json_lookup(kinf_str_from(text), path, 0, collect, &found), 0);
     assert_string_equal(kinf__buffer_cstr(&found), expected);
     kinf_path_free(path);
 }
@@ -78,6 +78,20 @@ static void what_is_not_there_is_not_found(void **state)
     assert_found(pod, "metadata.name[*]", "");
     assert_found("[]", "a", "");
     assert_found("", "a", "");
+}
+
+static void nothing_is_taken_behind_the_end(void **state)
+{
+    struct kinf__json_cursor cursor;
+    struct kinf__json_value value;
+
+    (void)state;
+    kinf__json_cursor_init(&cursor, KINF_STR(" 1"));
+    value = kinf__json_cursor_take(&cursor);
+    assert_true(kinf_str_equal(value.raw, KINF_STR("1")));
+    value = kinf__json_cursor_take(&cursor);
+    assert_int_equal(value.type, KINF__JSON_NULL);
+    assert_int_equal(value.raw.len, 0);
 }
 
 static void a_number_leads_to_one_element(void **state)
@@ -109,7 +123,7 @@ static void a_callback_ends_the_walk(void **state)
     int n_calls = 0;
 
     (void)state;
-    assert_int_equal(kinf__json_lookup(kinf_str_from(pod), path, stop_at_second, &n_calls), 17);
+    assert_int_equal(kinf__json_lookup(kinf_str_from(pod), path, 0, stop_at_second, &n_calls), 17);
     assert_int_equal(n_calls, 2);
     kinf_path_free(path);
 }
@@ -120,10 +134,10 @@ static void the_first_value_is_had_without_a_callback(void **state)
     struct kinf__json_value value;
 
     (void)state;
-    assert_true(kinf__json_lookup_first(kinf_str_from(pod), path, &value));
+    assert_true(kinf__json_lookup_first(kinf_str_from(pod), path, 0, &value));
     assert_int_equal(value.type, KINF__JSON_NUMBER);
     assert_true(kinf_str_equal(value.raw, KINF_STR("1")));
-    assert_false(kinf__json_lookup_first(kinf_str_from(pod), missing, &value));
+    assert_false(kinf__json_lookup_first(kinf_str_from(pod), missing, 0, &value));
     assert_true(kinf_str_equal(value.raw, KINF_STR("1")));
     kinf_path_free(path);
     kinf_path_free(missing);
@@ -233,7 +247,7 @@ static size_t assert_lookups_as_twin(struct test_random *random, struct kinf_str
         choose_path(random, tree, &path);
         twin.n_found = twin.n_seen = 0;
         twin_walk(&twin, &path, 0, tree);
-        assert_int_equal(kinf__json_lookup(text, &path, compare_with_twin, &twin), 0);
+        assert_int_equal(kinf__json_lookup(text, &path, 0, compare_with_twin, &twin), 0);
         assert_int_equal(twin.n_seen, twin.n_found);
         n_found += twin.n_found;
     }
@@ -455,9 +469,9 @@ static void a_lookup_in_spoiled_text_stays_inside(void **state)
                 path.steps[j] = (struct kinf__path_step){ KINF__PATH_EACH, KINF_STR("spec"), j };
             path.steps[test_random_below(&random, path.n_steps)].type =
                 (enum kinf__path_step_type)test_random_below(&random, 3);
-            assert_int_equal(
-                kinf__json_lookup((struct kinf_str){ copy, text.len }, &path, stay_inside, &bounds),
-                0);
+            assert_int_equal(kinf__json_lookup((struct kinf_str){ copy, text.len }, &path, 0,
+                                               stay_inside, &bounds),
+                             0);
         }
         free(copy);
     }
@@ -511,6 +525,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_lead_to_members),
         cmocka_unit_test(what_is_not_there_is_not_found),
+        cmocka_unit_test(nothing_is_taken_behind_the_end),
         cmocka_unit_test(a_number_leads_to_one_element),
         cmocka_unit_test(a_star_leads_to_all_in_the_order_of_the_text),
         cmocka_unit_test(of_a_doubled_key_the_first_is_found),

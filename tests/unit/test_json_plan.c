@@ -159,6 +159,33 @@ static void what_may_stay_somewhere_is_known_beforehand(void **state)
     expect_keepable("+a -a.b", "a.b", false);
 }
 
+static void expect_met(const char *rule_text, const char *input, const char *path_text,
+                       bool expected)
+{
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf_path *path = parse_path(path_text);
+    struct rules rules;
+
+    rules_parse(&rules, rule_text);
+    assert_int_equal(prune(&rules, kinf_str_from(input), &out), 0);
+    if (kinf__json_plan_has_met(rules.plan, path, true) != expected)
+        fail_msg("%s on %s: %s", rule_text, input, path_text);
+    kinf_path_free(path);
+    rules_release(&rules);
+}
+
+/* Also where a key has rules of its own, beside those of every key. */
+static void what_was_met_somewhere_is_known_afterwards(void **state)
+{
+    (void)state;
+    expect_met("-a.b", "{\"a\":{\"b\":1}}", "a.b", true);
+    expect_met("-a.b", "{\"a\":{\"c\":1}}", "a.b", false);
+    expect_met("-a[*].b", "{\"a\":[{\"b\":1}]}", "a[*].b", true);
+    expect_met("-a[*].b -a.x.c", "{\"a\":{\"x\":{\"b\":1}}}", "a[*].b", true);
+    expect_met("-a[*].b -a.x.c", "{\"a\":{\"x\":{\"c\":1}}}", "a[*].b", false);
+    expect_met("-a[*].b -a.x.c", "{\"a\":{\"y\":{\"b\":1}}}", "a[*].b", true);
+}
+
 static void white_space_goes_with_what_is_dropped(void **state)
 {
     (void)state;
@@ -787,6 +814,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas_are_right_wherever_a_member_goes),
         cmocka_unit_test(what_may_stay_somewhere_is_known_beforehand),
+        cmocka_unit_test(what_was_met_somewhere_is_known_afterwards),
         cmocka_unit_test(white_space_goes_with_what_is_dropped),
         cmocka_unit_test(only_what_is_named_goes),
         cmocka_unit_test(stars_name_every_element_and_value),

@@ -3,6 +3,7 @@
  */
 #include "json/scan.h"
 #include "json/block.h"
+#include "json/scan_priv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -330,6 +331,167 @@ static void what_spoiled_text_is_accepted_cjson_accepts_too(void **state)
     assert_in_range(n_accepted, n_rounds / 50, n_rounds / 2);
 }
 
+static bool has_blocks(void)
+{
+#if defined(KINF__JSON_AVX2)
+    return kinf__json_has_avx2();
+#else
+    return false;
+#endif
+}
+
+/* White space in front keeps a text from being scanned by blocks. */
+static void assert_blocks_and_tokens_agree(struct kinf_str text)
+{
+    KINF__AUTO_BUFFER spaced = KINF__BUFFER_INIT;
+    size_t len, spaced_len;
+    int status;
+
+    assert_int_equal(kinf__buffer_printf(&spaced, " "), 0);
+    assert_int_equal(kinf__buffer_append_str(&spaced, text), 0);
+    for (int is_final = 0; is_final < 2; is_final++) {
+        status = scan_exact(text, is_final, &len);
+        assert_int_equal(scan_exact(kinf__buffer_str(&spaced), is_final, &spaced_len), status);
+        assert_int_equal(spaced_len, len + 1);
+    }
+}
+
+/* Moves over the borders of blocks what may stand beside what. */
+static void compact_text_is_understood_wherever_it_lies(void **state)
+{
+    static const char *const parts[] = {
+        "{}",
+        "[[],{},[{}],{\"\":[]}]",
+        "{\"a\":{\"b\":[1,-0.5e1,true],\"c\":null},\"d\":[{},{}]}",
+        "[\"\",\"\\\\\",\"\\\"\",\"\\u00e9\",\"\xc3\xa9\xf0\x9f\x98\x80\",{\"\\n\":\"\"},0]",
+    };
+    static const char bytes[] = "{}[]:,\"\\ 01-.te\x01\xc3\xa9";
+    char text[256], byte;
+    struct kinf__json_scanner scanner;
+    const int n_fronts = 2 * KINF__JSON_BLOCK, step = n_fronts / (int)test_rounds(n_fronts);
+    const uint8_t *behind;
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(parts); i++) {
+        for (int n_front = 0; n_front < n_fronts; n_front += step) {
+            len = (size_t)snprintf(text, sizeof text, "{\"%0*d\":%s,\"z\":1}]", n_front + 1, 0,
+                                   parts[i]);
+            kinf__json_scanner_init(&scanner, (struct kinf_str){ text, len }, true);
+            assert_true(kinf__json_scan_compact(&scanner, scanner.start, 0, &behind) ==
+                        has_blocks());
+            for (size_t at = 0; at < len; at++) {
+                assert_blocks_and_tokens_agree((struct kinf_str){ text, at });
+                byte = text[at];
+                for (size_t j = 0; j < sizeof bytes - 1; j++) {
+                    text[at] = bytes[j];
+                    assert_blocks_and_tokens_agree((struct kinf_str){ text, len });
+                }
+                text[at] = byte;
+            }
+        }
+    }
+}
+
+/* In texts of more than a block, which scan.c is not asked about at first. */
+static void a_limit_of_nesting_holds_for_blocks_too(void **state)
+{
+    static const char *const values[] = { "[]", "[[]]", "[[[]]]", "{\"a\":{\"b\":{}}}",
+                                          "[{\"a\":[1]},[[2]],3]" };
+    char text[256];
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(values); i++) {
+        for (unsigned max_depth = 1; max_depth < 6; max_depth++) {
+            size_t by_blocks, by_tokens;
+            int status;
+
+            snprintf(text, sizeof text, " {\"%070d\":%s,\"%070d\":%s}", 0, values[i], 0, values[i]);
+            status = kinf__json_scan_all(kinf_str_from(text), max_depth, &by_tokens);
+            assert_int_equal(status, max_depth > 3 || (max_depth == 3 && i < 2) ||
+                                             (max_depth == 2 && i == 0)
+                                         ? 0
+                                         : KINF_ERR_LIMIT);
+            assert_int_equal(kinf__json_scan_all(kinf_str_from(text + 1), max_depth, &by_blocks),
+                             status);
+            assert_int_equal(by_blocks + 1, by_tokens);
+        }
+    }
+}
+
+/* Of a value inside others there are fewer to go. */
+static void blocks_know_how_deep_they_begin(void **state)
+{
+    static const char text[] =
+        "{\"a\":[[1]],\"b\":\"................................................................\"}";
+    struct kinf__json_scanner scanner;
+    const uint8_t *behind;
+
+    (void)state;
+    for (unsigned depth = 0; depth < 3; depth++) {
+        kinf__json_scanner_init(&scanner, kinf_str_from(text), true);
+        scanner.max_depth = 4;
+        behind = kinf__json_scan_value(&scanner, scanner.start, depth);
+        assert_ptr_equal(behind, depth < 2 ? scanner.end : NULL);
+        assert_int_equal(scanner.code, depth < 2 ? 0 : KINF_ERR_LIMIT);
+        kinf__json_scanner_init(&scanner, kinf_str_from(text), true);
+        scanner.max_depth = 4;
+        assert_true(kinf__json_scan_compact(&scanner, scanner.start, depth, &behind) ==
+                    (has_blocks() && depth < 2));
+    }
+}
+
+/* Runs that scan.c checks in one piece, of a block and more, with an end that is right or not. */
+static void what_is_not_ascii_may_fill_blocks(void **state)
+{
+    static const char *const ends[] = { "\"}", "\\n\":0}", "\xc3\":0}", "\x01\"}", "", "\"" };
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(ends); i++) {
+        for (int n_front = 0; n_front < KINF__JSON_BLOCK; n_front += 7) {
+            for (size_t n = 0; n < 2 * KINF__JSON_BLOCK; n++) {
+                text.len = 0;
+                assert_int_equal(kinf__buffer_printf(&text, "{\"%0*d\":\"", n_front + 1, 0), 0);
+                for (size_t j = 0; j < n; j++)
+                    assert_int_equal(kinf__buffer_append_str(&text, KINF_STR("\xc3\xa9")), 0);
+                assert_int_equal(kinf__buffer_append_str(&text, kinf_str_from(ends[i])), 0);
+                assert_blocks_and_tokens_agree(kinf__buffer_str(&text));
+            }
+        }
+    }
+}
+
+static void what_ends_in_front_of_brackets_ends_there(void **state)
+{
+    static const char behind[] = "]}],{\"a\":[}],[]true},{,}{}{}[][]:::,,,\"\"}}}}}]]]]]]";
+    static const char *const values[] = { "{}", "[]", "[{}]", "{\"a\":1}" };
+    char text[256];
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(values); i++) {
+        for (size_t j = 0; j < sizeof behind; j++) {
+            snprintf(text, sizeof text, "%s%s%s", values[i], behind + j, behind);
+            assert_int_equal(scan(text, false, &len), 0);
+            assert_int_equal(len, strlen(values[i]));
+        }
+    }
+}
+
+static void spoiled_text_is_scanned_alike_by_blocks_and_by_tokens(void **state)
+{
+    struct test_random random =
+        test_random_init("spoiled_text_is_scanned_alike_by_blocks_and_by_tokens");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < test_rounds(50000); i++) {
+        json_corpus_mutate(&corpus, &random, MAX_MUTATED_LEN, &text);
+        assert_blocks_and_tokens_agree(kinf__buffer_str(&text));
+    }
+}
+
 /* A failure that is not TRUNCATED must stay one however the text goes on, and the prefix in front
  * of the place of the error must be one that can go on. */
 static void an_error_is_found_at_its_first_byte(void **state)
@@ -593,6 +755,7 @@ static void strings_are_decoded_as_go_does(void **state)
         { KINF_STR("\"\\ud800\\u0041\""), KINF_STR("\xef\xbf\xbd"
                                                    "A") },
         { KINF_STR("\"\\ud800\\ud800\\udc00\""), KINF_STR("\xef\xbf\xbd\xf0\x90\x80\x80") },
+        { KINF_STR("\"cut\\\""), KINF_STR("cut") }, /* no JSON, and nothing behind it is read */
     };
     char out[32];
 
@@ -641,6 +804,12 @@ int main(void)
         cmocka_unit_test(nesting_is_limited_and_needs_no_stack),
         cmocka_unit_test(every_prefix_of_a_value_is_truncated),
         cmocka_unit_test(what_spoiled_text_is_accepted_cjson_accepts_too),
+        cmocka_unit_test(compact_text_is_understood_wherever_it_lies),
+        cmocka_unit_test(a_limit_of_nesting_holds_for_blocks_too),
+        cmocka_unit_test(blocks_know_how_deep_they_begin),
+        cmocka_unit_test(what_is_not_ascii_may_fill_blocks),
+        cmocka_unit_test(what_ends_in_front_of_brackets_ends_there),
+        cmocka_unit_test(spoiled_text_is_scanned_alike_by_blocks_and_by_tokens),
         cmocka_unit_test(an_error_is_found_at_its_first_byte),
         cmocka_unit_test(all_ways_to_look_at_a_block_agree),
         cmocka_unit_test(all_ways_to_fill_and_to_count_bits_agree),

@@ -679,8 +679,108 @@ static void the_check_sees_what_is_broken(void **state)
     EXPECT_BROKEN(body_len, kept.body_len - 2);
     EXPECT_BROKEN(labels_offset, kept.body_len);
     EXPECT_BROKEN(labels_len, kept.body_len);
+    for (size_t i = 0; i < KINF__N_PLACES; i++) {
+        assert_int_not_equal(kept.places[i], KINF__PLACE_UNKNOWN);
+        EXPECT_BROKEN(places[i], kept.places[i] + 1);
+        EXPECT_BROKEN(places[i], kept.body_len);
+    }
 #undef EXPECT_BROKEN
     kinf_object_unref(object);
+}
+
+/* Whether it is known or not where the walk comes by. */
+static void expect_lookups_as_from_the_start(const struct kinf_object *object)
+{
+    static const char *const paths[] = {
+        "spec",        "spec.nodeName", "spec.containers[1].name", "spec[*]",
+        "status",      "status.phase",  "metadata.namespace",      "metadata.namespace.a",
+        "metadata",    "specs",         "metadata.status",         "other.spec",
+        "status[*][*]"
+    };
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    assert_int_equal(kinf__object_body(object, &scratch, &body), 0);
+    for (size_t i = 0; i < N(paths); i++) {
+        struct kinf__json_value walked, found;
+        struct kinf_path *path;
+        bool is_there;
+
+        assert_int_equal(kinf_path_parse(paths[i], &path, NULL), 0);
+        is_there = kinf__json_lookup_first(body, path, 0, &walked);
+        assert_int_equal(kinf__object_lookup_first(object, path, &scratch, &found),
+                         is_there ? 0 : KINF_ERR_NOT_FOUND);
+        if (is_there) {
+            assert_int_equal(found.type, walked.type);
+            assert_ptr_equal(found.raw.bytes, walked.raw.bytes);
+            assert_int_equal(found.raw.len, walked.raw.len);
+        }
+        kinf_path_free(path);
+    }
+}
+
+/* By keeps and a drop, so that what is left begins elsewhere. */
+static const struct kinf_object *pruned_pod_of(const char *text)
+{
+    static const char *const keeps[] = { "spec.nodeName", "spec.containers", "status.phase" };
+    static const char *const drops[] = { "spec.containers[*].image" };
+    const struct kinf_object *object;
+    struct kinf__object_decoder decoder;
+    struct kinf__prune_plan *plan;
+    size_t len;
+
+    assert_int_equal(kinf__prune_plan_new(drops, N(drops), keeps, N(keeps), &plan, NULL), 0);
+    kinf__object_decoder_init(&decoder, pods(), plan);
+    assert_int_equal(kinf__object_decode(&decoder, kinf_str_from(text), true, &object, &len, NULL),
+                     0);
+    kinf__object_decoder_release(&decoder);
+    kinf__prune_plan_free(plan);
+    return object;
+}
+
+static void what_is_looked_for_is_found_as_from_the_start(void **state)
+{
+    static const char *const texts[] = {
+        pod_bare,
+        "{\"metadata\":{\"name\":\"a\"}}",
+        "{\"spec\":1,\"metadata\":{\"name\":\"a\"},\"status\":null}",
+        " { \"spec\" : [ { \"name\" : 1 } ] , \"metadata\":{\"name\":\"a\", \"namespace\" :\n "
+        "\"b\" } }",
+        "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":1},\"spec\":{\"nodeName\":2}}",
+        "{\"metadata\":{\"name\":\"a\"},\"\\u0073pec\":{\"nodeName\":1},\"spec\":{\"nodeName\":2}}",
+        "{\"metadata\":{\"name\":\"a\",\"status\":{\"phase\":1}},\"status\":{\"phase\":2}}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(texts); i++) {
+        const struct kinf_object *object = pod_of(texts[i]);
+
+        expect_lookups_as_from_the_start(object);
+        kinf_object_unref(object);
+        object = pruned_pod_of(texts[i]);
+        expect_lookups_as_from_the_start(object);
+        kinf_object_unref(object);
+    }
+}
+
+/* The members that it is in front of would be another answer. */
+static void a_known_place_is_where_the_walk_begins(void **state)
+{
+    static const char body[] = "{\"spec\":{\"a\":1},\"b\":{\"a\":2}}";
+    struct kinf__object_parts parts = { .type = pods(),
+                                        .name = KINF_STR("n"),
+                                        .body = { body, sizeof body - 1 } };
+    const struct kinf_object *object;
+    int64_t number;
+
+    (void)state;
+    for (int64_t i = 1; i <= 2; i++) {
+        assert_int_equal(kinf__object_new(&parts, &object, NULL), 0);
+        assert_int_equal(kinf_object_get_int64(object, "spec.a", &number), 0);
+        assert_int_equal(number, i);
+        kinf_object_unref(object);
+        parts.places[KINF__PLACE_SPEC] = (uint32_t)(strstr(body, "{\"a\":2") - body);
+    }
 }
 
 /* What decodes at all is sound, and its own text decodes to the same object. */
@@ -706,6 +806,7 @@ static void a_damaged_pod_is_refused_or_sound(void **state)
         if (kinf__object_decode(&decoder, text, true, &object, &len, NULL) < 0)
             continue;
         assert_true(kinf__object_check(object));
+        expect_lookups_as_from_the_start(object);
         assert_int_equal(kinf_object_full_json(object, &scratch, &text, NULL), 0);
         assert_int_equal(kinf_object_new_from_json(pods(), text.bytes, text.len, &again, NULL), 0);
         assert_int_equal(kinf_object_json(object, &scratch, &text, NULL), 0);
@@ -1221,6 +1322,8 @@ int main(void)
         TEST(objects_are_one_if_their_uid_is),
         TEST(the_last_reference_frees),
         TEST(the_check_sees_what_is_broken),
+        TEST(what_is_looked_for_is_found_as_from_the_start),
+        TEST(a_known_place_is_where_the_walk_begins),
         TEST(a_damaged_pod_is_refused_or_sound),
         TEST(names_beyond_the_limit_are_refused),
         TEST(strings_are_read_decoded),

@@ -100,7 +100,7 @@ static void string_at(struct kinf_str text, const char *path_text, char *out, si
     size_t len;
 
     assert_int_equal(kinf_path_parse(path_text, &path, NULL), 0);
-    assert_true(kinf__json_lookup_first(text, path, &value));
+    assert_true(kinf__json_lookup_first(text, path, 0, &value));
     kinf_path_free(path);
     len = kinf__json_unescape(value.raw, out, size - 1);
     assert_true(len < size);

@@ -1,6 +1,8 @@
 /*
  * Informers that begin with the store of an earlier run, against written servers. Cites saved.h.
  */
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,6 +258,49 @@ static void what_cannot_be_loaded_is_as_if_there_were_nothing(void **state)
     ENGINE_EXPECT(f, "add! c@5", "synced");
 }
 
+/* Loads `two`, and a stop begins in front of the first object or behind the last. */
+struct stopped {
+    struct engine_fixture *f;
+    bool is_behind;
+    _Atomic(int) result;
+    _Atomic(bool) is_over;
+};
+
+static int load_and_stop(kinf__saved_object_cb *callback, void *callback_ctx,
+                         struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
+{
+    struct stopped *stopped = ctx;
+
+    if (!stopped->is_behind)
+        kinf__informer_interrupt(stopped->f->informer);
+    stopped->result = load(callback, callback_ctx, ret_origin, &two, err);
+    if (stopped->is_behind)
+        kinf__informer_interrupt(stopped->f->informer);
+    stopped->is_over = true;
+    return stopped->result;
+}
+
+static void a_stop_gives_up_what_is_being_loaded(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    for (int is_behind = 0; is_behind <= 1; is_behind++) {
+        struct stopped stopped = { .f = f, .is_behind = is_behind };
+
+        engine_make(f, "pods", "");
+        assert_int_equal(kinf__informer_set_saved(f->informer, load_and_stop, &stopped, NULL), 0);
+        assert_int_equal(kinf_informer_start(f->informer, NULL), 0);
+        while (!stopped.is_over)
+            sched_yield();
+        assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+        assert_int_equal(stopped.result, is_behind ? 0 : KINF_ERR_STOPPED);
+        assert_int_equal(status_of(f).n_objects, 0);
+        assert_int_equal(kinf__informer_saved_wall_ms(f->informer), 0);
+        engine_release(f);
+    }
+    engine_make(f, "pods", "");
+}
+
 static void an_empty_store_is_a_state_too(void **state)
 {
     static struct saved empty = { "10", { NULL } };
@@ -337,6 +382,7 @@ int main(void)
         TEST(a_server_that_is_behind_is_listed),
         TEST(a_server_that_is_away_leaves_what_was_saved),
         TEST(what_cannot_be_loaded_is_as_if_there_were_nothing),
+        TEST(a_stop_gives_up_what_is_being_loaded),
         TEST(an_empty_store_is_a_state_too),
         TEST(what_is_synced_can_be_saved),
         TEST(what_is_quarantined_keeps_the_store_from_being_saved),

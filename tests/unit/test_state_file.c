@@ -282,7 +282,7 @@ static void a_file_of_another_format_is_refused(void **state)
     read_file(f, &content);
     content.bytes[8] = KINF__STATE_FORMAT + 1;
     put_file(f, content.bytes, content.len);
-    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 2, this is for 1");
+    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 3, this is for 2");
     put_file(f, "apiVersion: v1\nkind: Config\nclusters: []\n", 40);
     expect_refused(f, KINF_ERR_PARSE, "no state of kinformer");
 }
