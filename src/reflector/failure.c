@@ -43,8 +43,6 @@ enum kinf__failure kinf__failure_of(const struct kinf_error *err, bool is_event)
     case KINF_ERR_SERVER:
         return failure_of_status(err->http_status);
     default:
-        return err->http_status == 400 || err->http_status == 422
-                   ? failure_of_status(err->http_status)
-                   : KINF__FAILURE_REFUSED;
+        return KINF__FAILURE_REFUSED;
     }
 }

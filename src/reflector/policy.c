@@ -143,11 +143,12 @@ static void give_up_list(struct kinf__policy *policy, const struct step *step)
     forget_list(policy);
 }
 
-static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_bytes)
+static void end_round(struct kinf__policy *policy, const struct step *step, const char *rv)
 {
     strcpy(policy->rv, rv);
-    policy->expected_bytes = (int64_t)n_bytes;
+    policy->expected_bytes = (int64_t)step->event->n_bytes;
     policy->round = (struct kinf__policy_round){ .n_streams = 0 };
+    policy->seen_ms = step->now_ms;
     policy->is_unverified = false;
     policy->is_unconfirmed = false;
     forget_list(policy);
@@ -236,7 +237,7 @@ static void on_list_page(struct kinf__policy *policy, const struct step *step)
     if (is_last) {
         weigh_list(policy, step);
         strcpy(rv, policy->list.rv);
-        end_round(policy, rv, page->n_bytes);
+        end_round(policy, step, rv);
         return;
     }
     strcpy(policy->list.continue_token, page->continue_token);
@@ -260,11 +261,32 @@ static void on_initial_end(struct kinf__policy *policy, const struct step *step)
     policy->watch.has_brought = true;
     policy->watch.has_newer_rv = true;
     kinf__frozen_delivered(&policy->frozen, false);
-    end_round(policy, step->event->rv, step->event->n_bytes);
+    end_round(policy, step, step->event->rv);
+}
+
+static void begin_doubt(struct kinf__policy *policy)
+{
+    policy->is_unverified = true;
+    policy->n_unverified = 0;
+}
+
+static void note_outage(struct kinf__policy *policy)
+{
+    begin_doubt(policy);
+    kinf__frozen_outage(&policy->frozen);
+}
+
+/* Nobody has looked for so long that the server may have been away. */
+static bool is_unseen(const struct kinf__policy *policy, int64_t now_ms)
+{
+    return policy->state == KINF__POLICY_WATCHING &&
+           now_ms - policy->seen_ms >= KINF__POLICY_UNSEEN_MS;
 }
 
 static void on_watch_accepted(struct kinf__policy *policy, const struct step *step)
 {
+    if (is_unseen(policy, step->now_ms) && !policy->is_unverified)
+        note_outage(policy);
     policy->watch.is_accepted = true;
     policy->watch.accepted_ms = step->now_ms;
     policy->round.n_404 = 0;
@@ -330,12 +352,6 @@ static enum kinf__policy_state after_watch(struct kinf__policy *policy, const st
     return KINF__POLICY_LISTING;
 }
 
-static void note_outage(struct kinf__policy *policy)
-{
-    policy->is_unverified = true;
-    policy->n_unverified = 0;
-}
-
 static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
 {
     const struct kinf__policy_watch *watch = &policy->watch;
@@ -371,7 +387,7 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
     }
     policy->watch.has_lasted = true;
     if (policy->frozen.has_bookmarks)
-        note_outage(policy);
+        begin_doubt(policy);
     if (!policy->watch.has_brought)
         kinf__frozen_silent(&policy->frozen);
     transition(policy, after_watch(policy, step));
@@ -518,10 +534,8 @@ static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure 
     if (watch->is_accepted && step->now_ms - watch->accepted_ms >= policy->backoff.max_ms)
         kinf__backoff_reset(&policy->backoff);
     *n_500 = step->event->err->http_status == 500 ? *n_500 + 1 : 0;
-    if (is_outage(failure, step->event->err)) {
+    if (is_outage(failure, step->event->err))
         note_outage(policy);
-        kinf__frozen_outage(&policy->frozen);
-    }
     if (*n_500 >= KINF__POLICY_MAX_500)
         kinf__frozen_sign(&policy->frozen, step->now_ms);
     /* Extra lists do then what a round would. */
@@ -574,6 +588,7 @@ static void on_verified(struct kinf__policy *policy, const struct step *step)
     const char *rv = step->event->rv != NULL ? step->event->rv : "";
 
     policy->is_unverified = false;
+    policy->seen_ms = step->now_ms;
     strcpy(policy->confirming_rv, rv);
     if (strcmp(rv, policy->rv) == 0)
         policy->is_unconfirmed = false;
@@ -641,7 +656,6 @@ void kinf__policy_resume(struct kinf__policy *policy, const char *rv, uint64_t n
     policy->expected_bytes = (int64_t)n_bytes;
     policy->is_unconfirmed = true;
     note_outage(policy);
-    kinf__frozen_outage(&policy->frozen);
     transition(policy, KINF__POLICY_VERIFYING);
 }
 
@@ -683,7 +697,7 @@ static int64_t silent_after(const struct kinf__policy *policy)
     return silent_ms;
 }
 
-static void next_watch(struct kinf__policy *policy, uint64_t random,
+static void next_watch(struct kinf__policy *policy, int64_t now_ms, uint64_t random,
                        struct kinf__policy_action *action)
 {
     bool is_watch = policy->state == KINF__POLICY_WATCHING;
@@ -692,7 +706,8 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
 
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
     action->rv = is_watch || !policy->round.is_newest ? policy->rv : "";
-    if (is_watch && policy->is_unverified && !is_unverifiable(policy))
+    if (is_watch && (policy->is_unverified || is_unseen(policy, now_ms)) &&
+        !is_unverifiable(policy))
         timeout_s = (timeout_s + 9) / 10;
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
     if (is_watch && policy->is_unconfirmed)
@@ -728,7 +743,7 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
         break;
     case KINF__POLICY_STREAMING:
     case KINF__POLICY_WATCHING:
-        next_watch(policy, random, &action);
+        next_watch(policy, now_ms, random, &action);
         break;
     case KINF__POLICY_VERIFYING:
         next_verification(policy, &action);
@@ -756,6 +771,8 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
     if (policy->state == KINF__POLICY_STOPPED)
         return;
     policy->last_event = event->type;
+    if (policy->state == KINF__POLICY_WATCHING && policy->watch.is_accepted)
+        policy->seen_ms = now_ms;
     switch (event->type) {
     case KINF__POLICY_LIST_PAGE:
         on_list_page(policy, &step);

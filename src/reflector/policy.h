@@ -52,7 +52,10 @@
  * the wait of the failure as jitter: at most 8 requests for one object each. Doubt leads to a round
  * of the newest state, one an outage. A verification that comes to nothing does not hold up the
  * watch for longer than KINF__POLICY_VERIFY_MS and a wait; when that watch ends the server is asked
- * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.
+ * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore. So is the first
+ * watch behind KINF__POLICY_UNSEEN_MS without one, whatever the others were refused with: a server may
+ * have been away while nobody asked it. It is verified when that watch ends, and not before it, since
+ * one that refuses watches is not to be asked for more.
  *
  * A state of an earlier run (kinf__policy_resume()) is what was known before an outage: it is
  * verified, and the watch goes on from its version. It is confirmed when it has been verified and all
@@ -124,6 +127,7 @@
 #define KINF__POLICY_VERIFY_MS      10000 /* for each answer, at most */
 #define KINF__POLICY_FUTURE_MS      5000  /* for an answer about a version, at least */
 #define KINF__POLICY_MAX_UNVERIFIED 3
+#define KINF__POLICY_UNSEEN_MS      2000
 #define KINF__POLICY_CONFIRM_S      1
 #define KINF__POLICY_AT_ONCE        4
 #define KINF__POLICY_MAX_A_MINUTE   32
@@ -290,8 +294,9 @@ struct kinf__policy {
     int64_t wait_end_ms;                     /* while WAITING */
     int64_t at_once_full_ms;                 /* when nothing of that budget is spent any more */
     char rv[KINF__RV_SIZE];                  /* the last version handed on; "" before the first */
-    bool is_unverified;                      /* since an outage */
-    unsigned n_unverified;                   /* verifications since then that came to nothing */
+    int64_t seen_ms;    /* when the last watch was open, or what is known was listed or verified */
+    bool is_unverified; /* since an outage */
+    unsigned n_unverified;             /* verifications since then that came to nothing */
     bool is_unconfirmed;               /* of an earlier run, and nothing shows it to be true */
     char confirming_rv[KINF__RV_SIZE]; /* what came up to it does; "": none is known */
     int64_t expected_bytes;            /* of the whole state; negative: unknown */

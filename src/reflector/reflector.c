@@ -90,7 +90,7 @@ static void init_policy(struct kinf__reflector *reflector)
 
     kinf__policy_init(&reflector->policy, &wanted);
     if (getrandom(&reflector->random, sizeof reflector->random, GRND_NONBLOCK) < 0)
-        reflector->random = (uint64_t)kinf__clock_now_ns();
+        reflector->random = (uint64_t)kinf__clock_now_ns(); /* untested: the kernel refuses */
 }
 
 static void init_streams(struct kinf__reflector *reflector)

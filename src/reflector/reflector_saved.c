@@ -100,7 +100,8 @@ void kinf__reflector_load(struct kinf__reflector *reflector)
     if (r == 0 && (r = hand_on(reflector, &origin, &err)) == 0)
         resume(reflector, &origin, begun_ms);
     else if (r == KINF_ERR_NO_MEMORY)
-        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_WARN, "not loaded resource=%s error=%s",
-                  reflector->options.type->resource, KINF__QUOTED(err.message));
+        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_WARN, /* no memory */
+                  "not loaded resource=%s error=%s", reflector->options.type->resource,
+                  KINF__QUOTED(err.message));
     kinf__reflector_drop_list(reflector);
 }

@@ -66,9 +66,9 @@ static int enqueue(struct kinf__reflector *reflector, enum kinf__watch_event_typ
     case KINF__WATCH_MODIFIED:
         return kinf_deltafifo_update(reflector->options.fifo, object, err);
     case KINF__WATCH_DELETED:
-        return kinf_deltafifo_delete(reflector->options.fifo, object, err);
+        break;
     }
-    return 0;
+    return kinf_deltafifo_delete(reflector->options.fifo, object, err);
 }
 
 static void advance(struct kinf__reflector *reflector, const char *rv, bool is_bookmark)

@@ -1,11 +1,13 @@
 """A cluster that is restored from a backup: kinformerd notices it, and to its clients no version is of two states."""
 
+import os
 import re
 import socket
 import tempfile
 import unittest
 
-from harness import Proxy, cluster, config_map, needs_cluster, wait_until
+from harness import Daemon, Proxy, cluster, config_map, needs_cluster, needs_sim, wait_until
+from sim import Sim
 from test_serve import Direct, Served, Watch, ask, body_of
 
 NAMESPACE = "restored"
@@ -169,6 +171,29 @@ class OutageTest(unittest.TestCase):
     @needs_cluster("states of the past")
     def test_the_newest_may_be_gone(self):
         self.check_without_list(lambda: cluster().kubectl("delete", "configmaps", "-n", NAMESPACE, "new-18", "new-19"))
+
+    @needs_sim("faults of its own")
+    def test_a_restore_is_noticed_while_every_watch_is_refused_by_its_own_word(self):
+        """401 is no outage, and the watch before it has ended as it was to."""
+        path = os.path.join(self.folder, "kinformerd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("resources: [{resource: configmaps, watchTimeout: 2s}]\n")
+        with Sim("--tls", "--fault-listen", "127.0.0.1:0") as sim, \
+             Daemon("--config", path, resource=(), kubeconfig=sim.kubeconfig) as daemon:
+            def n_refused():
+                return sum(fault["hits"] for fault in sim.control("GET", "/faults")[1]["faults"])
+
+            daemon.wait_synced()
+            sim.act("backup")
+            sim.kubectl("create", "-f", "-", stdin=config_map("undone", "default"))
+            wait_until(lambda: daemon.check() or daemon.events_of("default/undone"), "it is told")
+            sim.control("POST", "/faults", "watch configmaps 401\n")
+            wait_until(lambda: n_refused() >= 3, "watches are refused")  # for two seconds and more
+            sim.act("restore")
+            sim.control("DELETE", "/faults")
+            wait_until(lambda: daemon.check() or len(daemon.events_of("default/undone")) == 2, "it is undone")
+            self.assertEqual(daemon.count_loud("restored from a backup"), 1)
+            daemon.stop()
 
 
 if __name__ == "__main__":

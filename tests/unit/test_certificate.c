@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 #include "base/compiler.h"
@@ -156,6 +158,63 @@ static void a_guarded_endpoint_with_tls_may_be_anywhere(void **state)
 }
 
 /* Every client finds a user in it, and those that know no files of tokens the token. */
+/* What comes for these bytes over TLS, from this port here. */
+static void ask_over_tls(uint16_t port, const char *sent, char *answer, size_t size)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons(port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+    size_t len = 0;
+    SSL *tls;
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_non_null(context);
+    tls = SSL_new(context);
+    assert_int_equal(SSL_set_fd(tls, fd), 1);
+    assert_int_equal(SSL_connect(tls), 1);
+    assert_int_equal(SSL_write(tls, sent, (int)strlen(sent)), strlen(sent));
+    while (len < size - 1 && (n = SSL_read(tls, answer + len, (int)(size - 1 - len))) > 0)
+        len += (size_t)n;
+    answer[len] = '\0';
+    SSL_free(tls);
+    SSL_CTX_free(context);
+    close(fd);
+}
+
+/* As without TLS, where others see it. */
+static void a_head_that_is_no_request_is_refused_over_tls(void **state)
+{
+    const struct kinf__server_options server_options = { .name = "test" };
+    struct kinf__certificate *certificate = make(NULL);
+    struct kinf__endpoint_options options = {
+        .cert_file = kinf__certificate_cert_file(certificate),
+        .key_file = kinf__certificate_key_file(certificate),
+    };
+    struct kinf__endpoint *endpoint;
+    struct kinf__server *server;
+    char answer[1024];
+    uint16_t port;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&server_options, &server, NULL), 0);
+    assert_int_equal(kinf__endpoint_start(server, "127.0.0.1:0", &options, &endpoint, NULL), 0);
+    port = (uint16_t)atoi(strrchr(kinf__endpoint_url(endpoint), ':') + 1);
+    ask_over_tls(port, "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                 answer, sizeof answer);
+    assert_memory_equal(answer, "HTTP/1.1 200 OK\r\n", 17);
+    ask_over_tls(port, "GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", answer,
+                 sizeof answer);
+    assert_memory_equal(answer, "HTTP/1.1 400 Bad Request\r\n", 26);
+    assert_non_null(strstr(answer, "\r\nConnection: close\r\n\r\n"));
+    kinf__endpoint_quiesce(endpoint);
+    kinf__server_stop(server);
+    kinf__endpoint_free(endpoint);
+    kinf__server_free(server);
+    kinf__certificate_free(certificate);
+}
+
 static void a_kubeconfig_follows_what_it_is_made_of(void **state)
 {
     struct kinf__certificate *certificate = make(NULL);
@@ -289,6 +348,7 @@ int main(void)
         cmocka_unit_test(files_are_ours_alone_and_go),
         cmocka_unit_test(an_endpoint_takes_them_before_and_after_a_change),
         cmocka_unit_test(a_guarded_endpoint_with_tls_may_be_anywhere),
+        cmocka_unit_test(a_head_that_is_no_request_is_refused_over_tls),
         cmocka_unit_test(a_kubeconfig_has_the_authority_and_the_users),
         cmocka_unit_test(a_kubeconfig_follows_what_it_is_made_of),
         cmocka_unit_test(a_kubeconfig_is_whole_or_not_written_without_memory),

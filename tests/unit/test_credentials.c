@@ -445,6 +445,7 @@ static void write_plugin(struct fixture *f, const char *more)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
+    test_skip_in_valgrind("it knows no pidfd_open()");
     f->config.exec = &f->exec;
     assert_int_equal(
         kinf__buffer_printf(&text,

@@ -275,11 +275,29 @@ static void a_withdrawn_resource_is_deleted_and_comes_back(void **state)
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");
     engine_wait_for_state(f, KINF_STATE_ABSENT);
+    engine_wait_for_resource_version(f, "13"); /* each end has taken one */
     replay_signal(f->replay, 2);
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4", "add b@35",
                   "add end@41");
     engine_wait_for_state(f, KINF_STATE_LIVE);
     engine_expect_reason(f, "");
+}
+
+/* There is no version for the ends of two objects: they take none. */
+static void a_withdrawn_resource_at_the_last_of_all_versions_is_deleted(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    start_widgets(f, ON_WIDGETS LIST("18446744073709551613", POD("a", "3") "," POD("b", "4"))
+                         ON_WIDGETS_WATCH("18446744073709551613") "status 200\n" BOOKMARK(
+                             "18446744073709551614") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE
+                             ON_WIDGETS_WATCH("18446744073709551614") NO_PAGE ON_GROUPS GROUPS("")
+                                 ON_WIDGETS NO_PAGE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");
+    engine_wait_for_state(f, KINF_STATE_ABSENT);
+    engine_wait_for_resource_version(f, "18446744073709551614");
 }
 
 static void a_proxy_that_lost_its_way_deletes_nothing(void **state)
@@ -329,6 +347,7 @@ int main(void)
         ENGINE_BOTH(a_restored_server_that_was_overtaken_is_found_out),
         ENGINE_BOTH(a_server_that_restarts_costs_no_list_and_two_lines),
         ENGINE_BOTH(a_withdrawn_resource_is_deleted_and_comes_back),
+        ENGINE_BOTH(a_withdrawn_resource_at_the_last_of_all_versions_is_deleted),
         ENGINE_BOTH(a_proxy_that_lost_its_way_deletes_nothing),
         ENGINE_BOTH(a_resource_that_discovery_still_has_is_waited_for),
     };

@@ -50,6 +50,20 @@ static void waits_double_with_jitter_up_to_twice_the_cap(void **state)
     }
 }
 
+static void a_cap_below_the_first_wait_is_that(void **state)
+{
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST,
+                                            .backoff_base_ms = 5000,
+                                            .backoff_max_ms = 100 };
+    struct policy_run run = policy_run_new(&options);
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        policy_run_play(&run, "?list nolist=net ?wait");
+        assert_int_equal(run.action.wait_ms, 5000);
+    }
+}
+
 static void lists_and_watches_share_one_backoff(void **state)
 {
     struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
@@ -146,6 +160,25 @@ static void a_wait_that_ends_early_goes_on(void **state)
     policy_run_play(&run, "?list");
 }
 
+/* The state has so many. */
+static void pages_that_bring_objects_follow_each_other_at_once(void **state)
+{
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST, .page_size = 500 };
+    struct policy_run run = policy_run_new(&options);
+    struct kinf__policy_event page = { .type = KINF__POLICY_LIST_PAGE,
+                                       .rv = "7",
+                                       .continue_token = "t" };
+
+    (void)state;
+    for (size_t i = 1; i <= 10 * KINF__POLICY_AT_ONCE; i++) {
+        policy_run_next(&run);
+        assert_int_equal(run.action.type, KINF__DO_LIST);
+        page.n_items = 500 * i;
+        kinf__policy_event(&run.policy, run.now_ms, run.random, &page);
+    }
+    policy_run_play(&run, "?list+t,500");
+}
+
 static void watch_times_are_drawn_from_their_ranges(void **state)
 {
     struct test_random random = test_random_init(__func__);
@@ -163,6 +196,7 @@ static void watch_times_are_drawn_from_their_ranges(void **state)
         least_ms = run.action.idle_timeout_ms < least_ms ? run.action.idle_timeout_ms : least_ms;
         most_ms = run.action.idle_timeout_ms > most_ms ? run.action.idle_timeout_ms : most_ms;
         assert_int_equal(run.action.head_timeout_ms, 75000);
+        assert_int_equal(run.action.total_timeout_ms, 1000 * run.action.timeout_s + 75000);
     }
     assert_int_equal(least_s, 300);
     assert_int_equal(most_s, 599);
@@ -813,12 +847,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_that_does_not_fit_is_not_taken),
         cmocka_unit_test(waits_double_with_jitter_up_to_twice_the_cap),
+        cmocka_unit_test(a_cap_below_the_first_wait_is_that),
         cmocka_unit_test(lists_and_watches_share_one_backoff),
         cmocka_unit_test(the_backoff_starts_again_after_two_quiet_minutes),
         cmocka_unit_test(a_stream_cut_each_minute_is_reopened_soon),
         cmocka_unit_test(a_server_has_time_to_refuse_a_version_of_its_future),
         cmocka_unit_test(retry_after_is_the_least_wait),
         cmocka_unit_test(a_wait_that_ends_early_goes_on),
+        cmocka_unit_test(pages_that_bring_objects_follow_each_other_at_once),
         cmocka_unit_test(watch_times_are_drawn_from_their_ranges),
         cmocka_unit_test(short_watch_times_are_at_least_one_second),
         cmocka_unit_test(a_watch_was_quiet_if_it_stood_its_time_where_no_bookmarks_come),

@@ -108,7 +108,7 @@ static void lists_follow_the_table(void **state)
                  "?watch@100 +120000 nowatch=init ?wait ?list,500 nolist=500 ?wait ?watch@100 "
                  "nowatch=init ?wait ?watch@100 +100000 nowatch=init ?wait ?watch@100 +20000 "
                  "nowatch=init ?wait ?list,500 nolist=500 ?wait ?watch@100 accepted rv=120 +9000 "
-                 "ended ?watch@120" },
+                 "ended " VERIFIED "?watch@120" },
         { "semantics 6 list", "pages are asked for, but a relist at N is in one piece", 500,
           "?list,500 page=100 ?watch@100 accepted error=410 ?wait ?list@100 page=120 ?watch@120" },
         { "design 7", "an item that cannot be decoded: backoff, the list again from its first page",
@@ -168,7 +168,8 @@ static void watches_follow_the_table(void **state)
           "?watch@7" },
         { "protocol 1.6", "three 500 with something new between them are not in a row", 0,
           "?list page=100 ?watch@100 nowatch=500 ?wait ?watch@100 nowatch=500 ?wait ?watch@100 "
-          "accepted rv=101 error=500 ?wait ?watch@101 nowatch=500 ?wait ?watch@101" },
+          "accepted rv=101 error=500 ?wait ?verify verified ?watch@101 nowatch=500 ?wait "
+          "?watch@101" },
         { "protocol 1.6", "401, 403, 404: backoff, the same watch", 0,
           "?list page=100 ?watch@100 nowatch=401 ?wait ?watch@100 nowatch=403 ?wait ?watch@100 "
           "nowatch=404 ?wait ?watch@100" },
@@ -204,7 +205,7 @@ static void watches_follow_the_table(void **state)
         { "transcripts 08", "initializing after a restart: the version is kept, no relist", 0,
           SYNCED "ended ?wait/800 ?watch@100 nowatch=init ?wait/1600 ?watch@100 nowatch=init "
                  "?wait/3200 ?watch@100 nowatch=init ?wait/6400 ?watch@100 accepted rv=101 +9000 "
-                 "ended ?watch@101" },
+                 "ended " VERIFIED "?watch@101" },
         { "transcripts 10", "SIGTERM: an open watch lives for a minute, then refused, then expired",
           0,
           SYNCED "rv=101 +60000 ended ?watch@101 nowatch=net ?wait/800 ?verify "
@@ -391,12 +392,27 @@ static void what_is_known_is_verified_after_an_outage(void **state)
         { "transcripts 12", "404 counts: the resource may be gone", 0,
           OUTAGE "?verify noverify=404 ?wait ?watch@101 nowatch=404 ?wait ?ask not_gone ?wait "
                  "?watch@101 accepted +9000 ended ?verify" },
+        { "transcripts 12", "- and is watched again if it is not", 0,
+          OUTAGE "?verify noverify=403 ?wait ?watch@101 nowatch=404 ?wait ?verify noverify=404 "
+                 "?wait ?ask not_gone ?wait ?watch@101" },
         { "design 7", "a round makes it needless", 0,
           OUTAGE "?verify noverify=403 ?wait ?watch@101 accepted error=410 ?wait ?list@101 "
                  "page=110 ?watch@110 accepted +9000 ended ?watch@110" },
-        { "design 7", "500 and 429 are the answers of a server that is there", 0,
+        { "design 7", "500, 429 and 403 are the answers of a server that is there", 0,
           SYNCED "nowatch=500 ?wait ?watch@100 nowatch=429 ?wait ?watch@100 nowatch=403 ?wait "
                  "?watch@100" },
+        { "design 7", "it may have been away while nobody asked: behind the watch that it accepts",
+          0,
+          SYNCED "accepted +9000 ended ?watch@100 nowatch=401 ?wait ?watch@100 nowatch=401 ?wait "
+                 "?watch@100 accepted rv=101 +9000 ended ?verify doubted ?list page=90 ?watch@90" },
+        { "design 7", "- and if nobody can count what there is, one silent watch leads to a check",
+          0,
+          SYNCED "accepted +9000 ended ?watch@100 nowatch=429/5 ?wait/5000 ?watch@100 accepted "
+                 "+9000 ended " VERIFIED "?watch@100 accepted +150000 silent ?list page=100 "
+                 "?watch@100" },
+        { "design 7", "not between two watches that follow each other", 0,
+          SYNCED "accepted +9000 ended ?watch@100 nowatch=403 ?wait/800 ?watch@100 accepted rv=101 "
+                 "+9000 ended ?watch@101" },
         { "protocol 1.5", "silence is an outage where bookmarks come", 0,
           SYNCED "+150000 silent ?watch@100 accepted bookmark=101 +150000 silent " VERIFIED
                  "?watch@101" },
@@ -435,6 +451,8 @@ static void a_watch_that_is_not_verified_is_short(void **state)
     }
     policy_run_play(&run, VERIFIED "?watch@101");
     assert_int_equal(run.action.timeout_s, 300);
+    policy_run_play(&run, "nowatch=429/5 ?wait/5000 ?watch@101");
+    assert_int_equal(run.action.timeout_s, 30);
 }
 
 /* --- a watch cache that stands still --- */

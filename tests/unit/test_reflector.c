@@ -462,6 +462,30 @@ static void silence_is_answered_by_another_watch(void **state)
     reflector_tear_down(&f);
 }
 
+/* That something came says that it was not silent. Time is simulated. */
+static void a_watch_that_the_server_does_not_end_in_time_is_ended(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", "", "") },
+        { .body = EVENT("ADDED", POD("a", "11")), .end = TEST_END_OPEN },
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    kinf__clock_begin_simulation();
+    reflector_start(&f);
+    reflector_expect_deltas(&f, "A n/a@11 ");
+    kinf__clock_advance(3600000);
+    reflector_expect_targets(&f, 3, "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("11"));
+    reflector_expect_phases(&f, "listing watching ");
+    assert_int_equal(reflector_counts(&f).n_silent, 0);
+    assert_int_equal(reflector_counts(&f).n_errors, 0);
+    kinf__clock_end_simulation();
+    reflector_tear_down(&f);
+}
+
 static void a_watch_without_an_answer_waits(void **state)
 {
     static const struct test_reply replies[] = {
@@ -825,6 +849,7 @@ int main(void)
         cmocka_unit_test(a_page_that_names_itself_as_the_next_is_an_error),
         cmocka_unit_test(pages_without_objects_are_no_trouble_until_there_are_many),
         cmocka_unit_test(silence_is_answered_by_another_watch),
+        cmocka_unit_test(a_watch_that_the_server_does_not_end_in_time_is_ended),
         cmocka_unit_test(a_watch_without_an_answer_waits),
         cmocka_unit_test(a_dead_server_is_tried_again),
         cmocka_unit_test(a_bad_item_is_listed_again_and_then_quarantined),
