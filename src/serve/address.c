@@ -197,7 +197,7 @@ char *kinf__address_url(const struct kinf__address *address, int fd, const char 
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0 ||
         asprintf(&url, bound.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s", scheme, host,
                  port) < 0)
-        return NULL;
+        return NULL; /* no memory */
     return url;
 }
 

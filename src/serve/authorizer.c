@@ -193,7 +193,7 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
 
     memset(ret_answer, 0, sizeof *ret_answer);
     if (make_questions(request, &token_question, &question) < 0)
-        return fail(ret_answer);
+        return fail(ret_answer); /* no memory */
     kinf__mutex_lock(&authorizer->lock);
     if (keep_known(authorizer, request, &token_question, now_ms) < 0)
         fail(ret_answer);

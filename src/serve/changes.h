@@ -43,8 +43,9 @@ enum kinf__change_form kinf__change_form_of(const char *content_type);
 
 typedef void kinf__change_cb(const struct kinf__change *change, void *ctx);
 
-/* Calls back for each object of an answer. Errors: KINF_ERR_PARSE (cut, of another form, without
- * what an object must have): what was called back for is true, but not all. */
+/* Calls back for each object of an answer; `form` is not KINF__CHANGES_OTHER. Errors: KINF_ERR_PARSE
+ * (cut, of another form than it says, without what an object must have): what was called back for is
+ * true, but not all. */
 KINF_MUST_CHECK int kinf__changes_read(enum kinf__change_form form, struct kinf_str answer,
                                        kinf__change_cb *callback, void *ctx);
 

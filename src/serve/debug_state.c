@@ -108,13 +108,13 @@ static void write_counts(struct kinf__report *report, const struct kinf_informer
 static void write_informer(struct kinf__report *report, const struct kinf__source *source)
 {
     struct kinf_informer_status status;
-    char version[64];
+    char version[64] = "";
 
     kinf__source_status(source, &status);
     if (source->informer == NULL)
         snprintf(version, sizeof version, "%" PRIu64, kinf__watchcache_version(source->cache));
-    else if (kinf_informer_resource_version(source->informer, version, sizeof version) < 0)
-        version[0] = '\0';
+    else
+        (void)!kinf_informer_resource_version(source->informer, version, sizeof version);
     write_scope(report, source);
     kinf__report_text(report, "state", kinf_informer_state_to_string(status.state));
     kinf__report_text(report, "reason", status.reason);
@@ -422,7 +422,7 @@ static ssize_t stream_read(struct kinf__stream *stream, char *buf, size_t size)
         if (state->part == PART_NONE)
             return KINF__STREAM_END;
         if (write_slice(state) < 0)
-            return KINF__STREAM_BROKEN;
+            return KINF__STREAM_BROKEN; /* no memory */
     }
     n = state->out.len - state->n_sent;
     if (n > size)

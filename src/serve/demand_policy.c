@@ -343,13 +343,17 @@ static void choose_for_types(const struct kinf__demand *demand, int64_t now_ms,
     size_t n = count_active(demand), max = demand->rules.max_types;
 
     choice->cause = KINF__DEMAND_TYPES;
-    if (n > max)
+    if (n > max) {
         choice->type = find_first(demand, rank_any, now_ms);
-    else if (n == max && first_queued(demand) != NULL && may_start(demand, now_ms))
+        snprintf(choice->reason, sizeof choice->reason,
+                 "onDemand.maxTypes is %zu by now, and there were %zu", max, n);
+    } else if (n == max && first_queued(demand) != NULL && may_start(demand, now_ms)) {
         choice->type = find_first(demand, rank_quiet, now_ms);
-    snprintf(choice->reason, sizeof choice->reason,
-             "made room for another type: onDemand.maxTypes is %zu, and this one was not in use",
-             max);
+        snprintf(
+            choice->reason, sizeof choice->reason,
+            "made room for another type: onDemand.maxTypes is %zu, and this one was not in use",
+            max);
+    }
 }
 
 void kinf__demand_choose_end(const struct kinf__demand *demand, int64_t now_ms,

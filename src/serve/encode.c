@@ -4,6 +4,7 @@
  */
 #include "serve/encode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "json/quote.h"
@@ -77,14 +78,11 @@ static int add_with_version(struct kinf__pieces *out, const struct kinf_object *
     return kinf__pieces_add(out, object, body, at, end - at);
 }
 
-/* `text` is an object's JSON: its members go behind kind and apiVersion. */
-static struct kinf_str members_of(struct kinf_str text)
+/* What goes behind kind and apiVersion: a body begins with its brace (object/decode.c). */
+static struct kinf_str members_of(struct kinf_str body)
 {
-    while (text.len != 0 && text.bytes[0] != '{') {
-        text.bytes++;
-        text.len--;
-    }
-    return text.len != 0 ? (struct kinf_str){ text.bytes + 1, text.len - 1 } : text;
+    assert(body.len > 1 && body.bytes[0] == '{');
+    return (struct kinf_str){ body.bytes + 1, body.len - 1 };
 }
 
 /* As stored, or its metadata alone. */

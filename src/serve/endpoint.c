@@ -55,13 +55,11 @@ struct kinf__endpoint {
  * or none: mhd_request.c looks at it. */
 static void prepare_session(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
 {
-    const union MHD_ConnectionInfo *session;
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 
-    if (endpoint->identity == NULL)
-        return;
-    session = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     if (session == NULL)
-        return;
+        return; /* plain */
     gnutls_session_set_ptr(session->tls_session, endpoint->identity);
     if (endpoint->rules.client_authority != NULL)
         gnutls_certificate_server_set_request(session->tls_session, GNUTLS_CERT_REQUEST);
@@ -315,7 +313,7 @@ static int bind_local(struct sockaddr_un *ret_address, socklen_t *ret_len, struc
         return fd;
     }
     if (fd >= 0)
-        close(fd);
+        close(fd); /* untested: the kernel refuses */
     return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "no unix socket");
 }
 

@@ -139,7 +139,7 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     if (forward->is_receive_paused)
         code = KINF__ROUNDTRIP_PAUSE;
     else if (forward->failure.code != 0)
-        code = forward->failure.code;
+        code = forward->failure.code; /* untested: a race with an end */
     else if (kinf__buffer_append(&forward->out, bytes, len) < 0)
         code = kinf__error_no_memory(err);
     else
@@ -367,7 +367,7 @@ static bool attend_locked(struct kinf__forward *forward)
         forward->is_begun = true;
         if (kinf__roundtrip_add(&forward->trip, &forward->forwarder->transport, &forward->failure) <
             0)
-            finish_locked(forward);
+            finish_locked(forward); /* no memory */
         return false;
     }
     /* Silence is nobody's loss while there is something to take. */

@@ -136,26 +136,28 @@ static bool find_in_values(struct reading *reading)
     return bad.bytes != NULL && fault_of_value(reading, bad, count_smaller(begin, bad));
 }
 
-static bool find_in_value(struct reading *reading, bool is_number)
+static bool fault_of_number(const struct reading *reading, struct kinf_str value)
 {
-    char text[32];
+    char text[FORMED_BYTES], quoted[4 * FORMED_BYTES];
     int64_t number;
 
+    snprintf(text, sizeof text, "%.*s", (int)value.len, value.bytes);
+    if (kinf__query_parse_int(text, &number) == NULL)
+        return false;
+    snprintf(reading->words, reading->size,
+             "%svalues[0]: Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an "
+             "integer",
+             requirement, kinf__query_quote(text, quoted, sizeof quoted));
+    return true;
+}
+
+static bool find_in_value(struct reading *reading, bool is_number)
+{
     advance(reading);
     if (!is_word(reading) && reading->token.len != 0 && !is(reading, ","))
         return fault(reading, requirement, ", expected: identifier");
-    if (is_number) {
-        size_t len = is_word(reading) ? reading->token.len : 0;
-
-        snprintf(text, sizeof text, "%.*s", (int)(len < 31 ? len : 31), reading->token.bytes);
-        if (kinf__query_parse_int(text, &number) != NULL) {
-            snprintf(reading->words, reading->size,
-                     "%svalues[0]: Invalid value: \"%s\": for 'Gt', 'Lt' operators, the value must "
-                     "be an integer",
-                     requirement, text);
-            return true;
-        }
-    }
+    if (is_number && fault_of_number(reading, is_word(reading) ? reading->token : KINF_STR("")))
+        return true;
     if (!is_word(reading))
         return false;
     if (fault_of_value(reading, reading->token, 0))

@@ -159,7 +159,7 @@ static ssize_t stream_read(struct kinf__stream *stream, char *buf, size_t size)
     if (list->gzip != NULL)
         return read_gzip(list, buf, size);
     if (refill(list) < 0)
-        return KINF__STREAM_BROKEN;
+        return KINF__STREAM_BROKEN; /* no memory */
     n = kinf__pieces_take(&list->out, buf, size);
     if (n != 0)
         return (ssize_t)n;

@@ -135,7 +135,7 @@ static int read_labels(const char *text, struct kinf__list_options *options,
     if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(refusal);
     if (failed < 0 && !kinf__label_fault(text, words, sizeof words))
-        snprintf(words, sizeof words, "%s", err.message);
+        snprintf(words, sizeof words, "%s", err.message); /* untested: the two agree */
     return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", words) : 0;
 }
 

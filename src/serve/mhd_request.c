@@ -233,10 +233,10 @@ static enum MHD_Result begin_tunnel(struct mhd_request *request, const struct ki
     int yes = 1;
 
     if (kinf__mhd_response_write_upgrade(answer, &head) < 0)
-        return MHD_NO;
+        return MHD_NO; /* no memory */
     tunnel = kinf__exchange_tunnel(request->exchange, &head, end_tunnel, request);
     if (tunnel == NULL)
-        return MHD_NO;
+        return MHD_NO; /* no memory */
     (void)setsockopt(request->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     kinf__mutex_lock(&request->lock);
     request->tunnel = tunnel;
@@ -280,7 +280,7 @@ static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const 
 
     (void)kind;
     if (headers->n_items == headers->max)
-        return MHD_NO;
+        return MHD_NO; /* untested: the library counted them before */
     headers->items[headers->n_items++] = (struct kinf__header){ name, value != NULL ? value : "" };
     return MHD_YES;
 }

@@ -12,8 +12,8 @@
 #define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
 #define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
 
-/* A header that does not fit the memory is left out; none of these changes what a body means, but
- * for Content-Encoding. */
+/* A header that does not fit the memory, or that cannot be sent, is left out; none of these changes
+ * what a body means, but for Content-Encoding. */
 static bool add_header(struct MHD_Response *response, const char *name, const char *value)
 {
     return MHD_add_response_header(response, name, value) == MHD_YES;
@@ -49,7 +49,7 @@ static bool add_passed_headers(struct MHD_Response *response, const struct kinf_
         const struct kinf__header *one = &answer->headers[i];
 
         if (kinf__passthrough_returns(one) && !add_header(response, one->name, one->value) &&
-            strcasecmp(one->name, "Content-Encoding") == 0)
+            strcasecmp(one->name, "Content-Encoding") == 0 && *one->value != '\0')
             is_whole = false;
     }
     add_header(response, "Kinformer-Source", "upstream");
@@ -61,7 +61,7 @@ static bool add_headers(struct MHD_Response *response, const struct kinf__answer
     if (answer->is_passed)
         return add_passed_headers(response, answer);
     if (answer->is_gzip && !add_header(response, "Content-Encoding", "gzip"))
-        return false;
+        return false; /* no memory */
     if (answer->content_type != NULL)
         add_header(response, "Content-Type", answer->content_type);
     if (answer->varies_by_encoding)

@@ -37,7 +37,7 @@ static const char *digest_between(struct kinf_str page, const char *open, const 
 
     if (kinf__sha256((struct kinf_str){ begin, (size_t)(end - begin) }, digest) < 0 ||
         kinf__secret_append_base64(text, (const char *)digest, sizeof digest) < 0)
-        return NULL;
+        return NULL; /* no memory */
     return kinf__buffer_cstr(text);
 }
 

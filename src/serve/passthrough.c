@@ -281,7 +281,7 @@ static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_err
     if (err->code == KINF_ERR_TIMEOUT || kinf__forward_is_sent(exchange->forward))
         return kinf__refuse(exchange->refusal, 504, "Timeout", "the API server did not answer: %s",
                             err->message);
-    if (atomic_load(&exchange->server->is_stopping))
+    if (atomic_load(&exchange->server->is_stopping)) /* untested: a race with a stop */
         return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "kinformerd is stopping");
     return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                         "the API server cannot be reached: %s", err->message);
@@ -302,7 +302,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
         kinf__route_note_demand(exchange);
     is_read = exchange->write != NULL && kinf__write_begin_answer(exchange->write, head);
     if (head->code == 204 || head->code == 304 || head->code == 101) {
-        if (is_read)
+        if (exchange->write != NULL)
             kinf__write_end_answer(exchange->write, true);
         return 0;
     }

@@ -43,8 +43,6 @@ static int add_copy(struct kinf__buffer *bytes, struct kinf_str text)
 int kinf__pieces_add(struct kinf__pieces *pieces, const struct kinf_object *object,
                      struct kinf_str body, size_t offset, size_t len)
 {
-    if (len == 0)
-        return 0;
     if (len < pieces->large || kinf__object_plain_body(object) == NULL)
         return add_copy(&pieces->bytes, (struct kinf_str){ body.bytes + offset, len });
     assert((pieces->object == NULL || pieces->object == object) &&

@@ -39,7 +39,7 @@ static void read_stat(struct process *ret_process)
                ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                "%llu %llu %llu",
                &started, &bytes, &n_pages) != 3)
-        return;
+        return; /* untested: the kernel writes them */
     *ret_process = (struct process){ started, bytes, n_pages * (uint64_t)sysconf(_SC_PAGESIZE) };
 }
 
@@ -64,6 +64,8 @@ static uint64_t start_ms(const struct process *process)
 {
     uint64_t boot_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 
+    if (process->started_ticks == 0)
+        return 0;
     return boot_ns / 1000000 + process->started_ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 

@@ -96,7 +96,7 @@ enum kinf__verdict kinf__remembered_find(struct kinf__remembered *remembered,
     if (!who->is_yes)
         return answer->verdict = KINF__VERDICT_UNKNOWN;
     if (kinf__question_of_user(who->text, attributes, &question) < 0)
-        return fail(answer);
+        return fail(answer); /* no memory */
     may = kinf__decisions_find(&remembered->accesses, &question, now_ms, or_stale);
     if (may == NULL)
         return answer->verdict;

@@ -98,7 +98,7 @@ static char *tell_target(struct kinf_str target, struct kinf_str query)
         target.len = 0;
     if (kinf__buffer_append_str(&text, target) < 0 || append_query(&text, query) < 0) {
         kinf__buffer_release(&text);
-        return NULL;
+        return NULL; /* no memory */
     }
     if (text.len > TARGET_MAX)
         text.len = TARGET_MAX;

@@ -261,7 +261,6 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
 {
     const struct kinf__list_options *options = &exchange->options;
     uint64_t version = kinf__watchcache_parse_rv(options->resource_version);
-    int failed;
 
     *ret_token = (struct kinf__token){ .version = version };
     if (*options->continue_token != '\0')
@@ -270,12 +269,11 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
         *ret_snapshot = kinf__watchcache_snapshot(exchange->source->cache, &ret_token->version);
         return *ret_snapshot != NULL ? 0 : refuse_future(exchange);
     }
-    failed = kinf__watchcache_snapshot_at(exchange->source->cache, version, ret_snapshot, NULL);
-    if (failed == KINF_ERR_RV_TOO_LARGE)
-        return refuse_future(exchange);
-    return failed < 0 ? kinf__refuse(exchange->refusal, 410, "Expired",
-                                     "The resourceVersion for the provided list is too old.")
-                      : 0;
+    /* It is not in the future: it was waited for. */
+    return kinf__watchcache_snapshot_at(exchange->source->cache, version, ret_snapshot, NULL) < 0
+               ? kinf__refuse(exchange->refusal, 410, "Expired",
+                              "The resourceVersion for the provided list is too old.")
+               : 0;
 }
 
 /* Steps until the listing knows how its answer begins; others go on between the steps. */
@@ -392,7 +390,7 @@ static int answer_watch(struct kinf__exchange *exchange)
     if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(exchange->refusal);
     if (failed < 0)
-        return refuse_future(exchange);
+        return refuse_future(exchange); /* untested: check_synced() saw a list */
     publish_watch(exchange);
     free(KINF__TAKE(exchange->refusal));
     return 0;

@@ -42,27 +42,25 @@ bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consi
     return false;
 }
 
-static char **dup_texts(const char *const *texts, size_t n_texts)
-{
-    char **copy = calloc(n_texts + 1, sizeof *copy);
-
-    for (size_t i = 0; copy != NULL && i < n_texts; i++) {
-        copy[i] = strdup(texts[i]);
-        if (copy[i] != NULL)
-            continue;
-        while (i-- > 0)
-            free(copy[i]);
-        free(copy);
-        return NULL;
-    }
-    return copy;
-}
-
 static void free_texts(char **texts, size_t n_texts)
 {
     for (size_t i = 0; texts != NULL && i < n_texts; i++)
         free(texts[i]);
     free(texts);
+}
+
+static char **dup_texts(const char *const *texts, size_t n_texts)
+{
+    char **copy = calloc(n_texts + 1, sizeof *copy);
+    bool is_whole = copy != NULL;
+
+    for (size_t i = 0; is_whole && i < n_texts; i++) {
+        copy[i] = strdup(texts[i]);
+        is_whole = copy[i] != NULL;
+    }
+    if (!is_whole)
+        free_texts(KINF__TAKE(copy), n_texts); /* no memory */
+    return copy;
 }
 
 void kinf__source_free(struct kinf__source *source)

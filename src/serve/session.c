@@ -83,16 +83,30 @@ static bool add_sign_locked(struct kinf__session *session, const struct kinf__se
     return true;
 }
 
+static void note_version_locked(struct kinf__session *session,
+                                const struct kinf__session_write *write)
+{
+    if (write->version > session->version)
+        session->version = write->version;
+    if (session->unknown_ms != 0 && session->behind_unknown == 0 &&
+        write->sent_ms > session->unknown_ms)
+        session->behind_unknown = write->version;
+}
+
+static void set_unknown_locked(struct kinf__session *session, int64_t at_ms)
+{
+    session->unknown_ms = at_ms;
+    session->behind_unknown = 0;
+}
+
 void kinf__session_note(struct kinf__session *session, const struct kinf__session_write *write,
                         int64_t now_ms)
 {
     kinf__mutex_lock(&session->lock);
-    if (write->sign == KINF__SESSION_VERSION) {
-        if (write->version > session->version)
-            session->version = write->version;
-    } else if (write->sign == KINF__SESSION_UNKNOWN || !add_sign_locked(session, write, now_ms)) {
-        session->unknown_ms = now_ms;
-    }
+    if (write->sign == KINF__SESSION_VERSION)
+        note_version_locked(session, write);
+    else if (write->sign == KINF__SESSION_UNKNOWN || !add_sign_locked(session, write, now_ms))
+        set_unknown_locked(session, now_ms);
     atomic_store(&session->is_behind, true);
     kinf__mutex_unlock(&session->lock);
 }
@@ -160,6 +174,8 @@ static void look_locked(struct kinf__session *session, const struct kinf_snapsho
         session->version = 0;
     if (version >= session->late_version)
         session->late_version = 0;
+    if (session->behind_unknown != 0 && version >= session->behind_unknown)
+        set_unknown_locked(session, 0);
     if (is_everything_shown_locked(session)) {
         session->last_version = 0;
         atomic_store(&session->is_behind, false);
@@ -215,7 +231,7 @@ static void age_locked(struct kinf__session *session, int64_t now_ms)
             drop_sign_locked(session, sign);
     }
     if (session->unknown_ms != 0 && is_outdated_locked(session, session->unknown_ms, now_ms))
-        session->unknown_ms = 0;
+        set_unknown_locked(session, 0);
 }
 
 static void forget_locked(struct kinf__session *session)
@@ -223,7 +239,7 @@ static void forget_locked(struct kinf__session *session)
     drop_signs_locked(session);
     session->version = 0;
     session->late_version = 0;
-    session->unknown_ms = 0;
+    set_unknown_locked(session, 0);
 }
 
 void kinf__session_tick(struct kinf__session *session, const struct kinf_snapshot *snapshot,

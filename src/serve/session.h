@@ -14,7 +14,8 @@
  *  - what is evicted, or deleted with a collection, is gone, or another, or being deleted, with
  *    something that holds it: a grace or a finalizer.
  *  - a pod that is bound has a node, or is gone.
- * Of an answer that was not understood there is no sign: the cache is late.
+ * Of an answer that was not understood there is no sign: the cache is late, until it shows the version
+ * of a write that was sent behind it.
  *
  * Late is a cache of which a wait came to nothing, until it has what was waited for, or of which there
  * is no sign. It is not waited for: its readers ask the API server at once. Watches that began there for
@@ -63,6 +64,7 @@ struct kinf__session_write {
     uint64_t version;
     const char *key; /* "namespace/name", "name"; of an object's sign */
     const char *uid; /* "": any */
+    int64_t sent_ms; /* when it was asked for; 0: it was not, a read has shown it */
 };
 
 struct kinf__session {
@@ -70,11 +72,12 @@ struct kinf__session {
     /* guarded by lock */
     struct kinf__list signs; /* of objects, the oldest first */
     size_t n_signs;
-    uint64_t version;      /* 0: reached */
-    uint64_t late_version; /* the newest that was waited for to no end; 0: none, or reached */
-    int64_t unknown_ms;    /* when the last write came that there is no sign of; 0: none */
-    uint64_t last_version; /* that was seen by a tick; 0: none */
-    int64_t rose_ms;       /* when that rose the last time */
+    uint64_t version;        /* 0: reached */
+    uint64_t late_version;   /* the newest that was waited for to no end; 0: none, or reached */
+    int64_t unknown_ms;      /* when the last write came that there is no sign of; 0: none */
+    uint64_t behind_unknown; /* of a write that was sent after that; 0: none yet */
+    uint64_t last_version;   /* that was seen by a tick; 0: none */
+    int64_t rose_ms;         /* when that rose the last time */
     /* atomic */
     _Atomic(bool) is_behind;
     _Atomic(uint64_t) n_waits;  /* reads that waited */

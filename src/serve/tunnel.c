@@ -157,7 +157,7 @@ static bool give_down(struct kinf__tunnel *tunnel)
         note_progress(tunnel);
     } else if (errno == EAGAIN) {
         tunnel->is_writable = false;
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR) { /* untested: a race with a client that goes */
         tunnel->is_deaf = true;
         note_end(tunnel);
     }
@@ -180,7 +180,7 @@ static bool carry_down(struct kinf__tunnel *tunnel)
     struct way *down = &tunnel->down;
     ssize_t n;
 
-    if (tunnel->is_deaf)
+    if (tunnel->is_deaf) /* untested: a race with a client that goes */
         down->at = down->len;
     if (!is_empty(down))
         return tunnel->is_writable && give_down(tunnel);
@@ -234,7 +234,7 @@ static void put_in(struct kinf__tunnel *tunnel)
                                  .data.ptr = tunnel };
 
     if (epoll_ctl(tunnel->tunnels->epoll, EPOLL_CTL_ADD, tunnel->fd, &event) < 0)
-        tunnel->is_broken = true;
+        tunnel->is_broken = true; /* untested: the kernel refuses */
     atomic_store(&tunnel->is_woken, true);
     kinf__list_push_back(&tunnel->tunnels->open, &tunnel->node);
 }
@@ -385,7 +385,7 @@ struct kinf__tunnel *kinf__tunnel_new(struct kinf__tunnels *tunnels, struct kinf
     struct kinf__tunnel *tunnel = calloc(1, sizeof *tunnel);
 
     if (tunnel == NULL)
-        return NULL;
+        return NULL; /* no memory */
     tunnel->tunnels = tunnels;
     tunnel->forward = forward;
     tunnel->head = *head;

@@ -25,6 +25,7 @@ struct kinf__write {
     struct kinf__server *server;
     const struct kinf__request *request;
     bool is_read;
+    int64_t sent_ms;
     /* the connection's */
     uint64_t newest;   /* version that was read; 0: none */
     bool is_answered;  /* with 2xx, and not noted yet */
@@ -173,6 +174,7 @@ static void note_change(const struct kinf__change *change, void *ctx)
         .version = change->version,
         .key = key,
         .uid = change->uid,
+        .sent_ms = write->sent_ms,
     };
 
     if (write->is_read) {
@@ -210,7 +212,7 @@ static int inflate(const struct kinf__buffer *answer, struct kinf__buffer *out)
     int failed = kinf__inflate_new(&inflate, NULL);
 
     if (failed < 0)
-        return failed;
+        return failed; /* no memory */
     failed = kinf__inflate_feed(inflate, answer->bytes, answer->len, inflate_piece, out, NULL);
     if (failed == 0 && !kinf__inflate_is_complete(inflate))
         failed = KINF_ERR_TRUNCATED;
@@ -305,6 +307,7 @@ int kinf__write_new(struct kinf__server *server, const struct kinf__request *req
         write->server = server;
         write->request = request;
         write->is_read = reads_ahead;
+        write->sent_ms = kinf__clock_now_ms();
     }
     *ret_write = write;
     return 0;

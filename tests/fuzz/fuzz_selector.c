@@ -90,7 +90,7 @@ static void try_path(const char *text)
     }
     FUZZ_REQUIRE(strcmp(kinf_path_text(path), text) == 0);
     FUZZ_REQUIRE(kinf__object_body(pod, &scratch, &body) == 0);
-    if (kinf__json_lookup_first(body, path, &value))
+    if (kinf__json_lookup_first(body, path, 0, &value))
         FUZZ_REQUIRE(value.raw.len != 0 && value.raw.bytes >= body.bytes &&
                      value.raw.bytes + value.raw.len <= body.bytes + body.len);
     kinf_path_free(path);

@@ -14,7 +14,8 @@ import time
 import unittest
 
 import relay
-from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, needs_sim, wait_until
+from harness import (PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, needs_sim, run_daemon,
+                     wait_until, write_config)
 from sim import Sim
 from test_serve import KUBECTL, Served, Watch, ask
 from test_serve_auth import make_pair
@@ -279,6 +280,12 @@ class SessionTest(unittest.TestCase):
         with Sidecar(consistency="cache", tls=False) as sidecar:
             run_all([lambda: self.read_until_stale(sidecar, pairs)], pairs)
             self.assertEqual(sidecar.counts(), (0, 0))
+
+    def test_what_it_can_be_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, errors = run_daemon("--config", write_config(folder, "pods", consistency="eventual"), "--check-config")
+        self.assertEqual(code, 2)
+        self.assertIn("consistency is one of session, cache, latest, not 'eventual'", errors)
 
     def read_until_stale(self, sidecar, pairs):
         client = RawClient(sidecar, "stale", pairs)

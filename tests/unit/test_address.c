@@ -195,6 +195,20 @@ static void an_unguarded_address_is_not_bound(void **state)
     assert_int_equal(fd, -1);
 }
 
+/* An interface that there is none of, for which nobody is asked. */
+static void a_host_that_there_is_not_is_named(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__address address;
+    int fd = -1;
+
+    (void)state;
+    assert_int_equal(kinf__address_parse("[::1%nowhere]:0", &address, NULL), 0);
+    assert_int_equal(kinf__address_bind(&address, true, 0, &fd, &err), KINF_ERR_INVALID);
+    assert_string_equal(err.message, "--listen [::1%nowhere]:0: no such host");
+    assert_int_equal(fd, -1);
+}
+
 struct folder {
     char path[32];
     char socket[48];
@@ -338,6 +352,7 @@ int main(void)
         cmocka_unit_test(only_what_is_guarded_is_reached_from_elsewhere),
         cmocka_unit_test(the_url_has_the_port_that_was_taken),
         cmocka_unit_test(an_unguarded_address_is_not_bound),
+        cmocka_unit_test(a_host_that_there_is_not_is_named),
         WITH_FOLDER(a_socket_file_has_its_mode_from_the_start),
         WITH_FOLDER(a_socket_may_be_what_standard_input_was),
         WITH_FOLDER(an_abandoned_socket_file_makes_room),

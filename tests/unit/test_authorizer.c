@@ -595,6 +595,31 @@ static void without_memory_nothing_is_allowed_and_nothing_leaks(void **state)
     }
 }
 
+/* Whom a certificate names is kept before anything is asked, which needs memory, too. */
+static void without_memory_who_is_known_is_asked_about_later(void **state)
+{
+    static char user[] = "\"user\":\"u-reader\",\"groups\":[]";
+    const struct kinf__authorizer_options options = { 0 };
+    struct kinf__access_request request = request_of("", "list", "");
+    bool has_failed = true;
+
+    (void)state;
+    request.user = user;
+    for (size_t n = 1; has_failed; n++) {
+        struct upstream upstream;
+        enum kinf__verdict verdict;
+
+        begin(&upstream, &options);
+        test_fail_allocation(n);
+        verdict = ask_whole(&upstream, &request, 0);
+        has_failed = test_allocation_failed();
+        assert_true(verdict == KINF__VERDICT_ALLOWED ||
+                    (has_failed && verdict == KINF__VERDICT_FAILED));
+        assert_int_equal(ask_whole(&upstream, &request, 0), KINF__VERDICT_ALLOWED);
+        kinf__authorizer_free(upstream.authorizer);
+    }
+}
+
 static void one_token_has_a_quarter_of_the_inquiries(void **state)
 {
     const struct kinf__authorizer_options options = { .max_inquiries = 8 };
@@ -686,6 +711,7 @@ int main(void)
         cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
         cmocka_unit_test(what_is_no_review_allows_nothing),
         cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),
+        cmocka_unit_test(without_memory_who_is_known_is_asked_about_later),
         cmocka_unit_test(one_token_has_a_quarter_of_the_inquiries),
         cmocka_unit_test(who_had_no_turn_for_20_s_fails_unasked),
         cmocka_unit_test(what_goes_on_ends_within_10_minutes_or_with_the_token),

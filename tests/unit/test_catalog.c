@@ -4,6 +4,11 @@
  */
 #include "serve/catalog.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include <kinformer/log.h>
+
 #include "serve/definitions.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
@@ -120,13 +125,27 @@ static void two_answers_are_enough_for_all_names_and_the_catalog(void **state)
     replay_stop(server);
 }
 
-/* Neither what has no definition nor what cannot have one is asked for. */
+static char logged[512];
+
+static void keep_line(enum kinf_log_level level, const char *module, const char *line, void *ctx)
+{
+    (void)level;
+    (void)module;
+    (void)ctx;
+    snprintf(logged, sizeof logged, "%s", line);
+}
+
+/* Neither what has no definition nor what cannot have one is asked for. One that is not there is
+ * nothing to tell of, one that may not be read is. */
 static void definitions_are_asked_for_where_there_may_be_one(void **state)
 {
     static const char *const groups[] = { "apps", "storage.k8s.io", "rbac.authorization.k8s.io",
                                           "snapshot.storage.k8s.io", "x.example" };
+    static const struct test_reply forbidden[] = {
+        { .path = DEFINITIONS "xs.x.example", .status = "403 Forbidden", .body = "not for you" },
+    };
     struct kinf__source *sources[KINF__ARRAY_LEN(groups)];
-    struct replay *upstream = test_server_start(replies, KINF__ARRAY_LEN(replies));
+    struct replay *upstream = test_server_start(forbidden, KINF__ARRAY_LEN(forbidden));
     struct kinf_client *client = test_client_of(replay_port(upstream), NULL);
     const struct kinf__server_options options = { .name = NULL };
     struct kinf__source_options source = { .name_space = NULL };
@@ -141,7 +160,12 @@ static void definitions_are_asked_for_where_there_may_be_one(void **state)
             kinf_type_intern(groups[i], "v1", "X", "xs", true, &source.store.type, NULL), 0);
         assert_int_equal(kinf__server_add_source(server, &source, &sources[i], NULL), 0);
     }
+    kinf_log_set_callback(keep_line, NULL);
     kinf__definitions_fetch(server, client);
+    kinf_log_set_callback(NULL, NULL);
+    assert_non_null(strstr(logged, "columns stay as they are, the definition cannot be read "
+                                   "resource=xs error="));
+    assert_non_null(strstr(logged, "not for you"));
     targets = test_server_targets(upstream);
     assert_string_equal(targets,
                         DEFINITIONS "xs.snapshot.storage.k8s.io\n" DEFINITIONS "xs.x.example\n");

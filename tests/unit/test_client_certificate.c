@@ -249,6 +249,11 @@ static void an_authority_between_may_come_with_it(void **state)
     kinf__client_certificate_judge(&judged, opened, NULL, 0, 1);
     assert_null(judged.user);
     kinf__client_certificate_release(&judged);
+    /* The first is good even so. */
+    chain[2] = (gnutls_datum_t){ (unsigned char *)"nothing", 7 };
+    kinf__client_certificate_judge(&judged, opened, chain, 3, 1);
+    assert_null(judged.user);
+    kinf__client_certificate_release(&judged);
     release(&end);
     release(&middle);
     kinf__client_authority_free(opened);

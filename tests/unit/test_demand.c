@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 #define MINUTE 60000
@@ -190,6 +191,53 @@ static void what_is_not_enabled_remembers_nothing(void **state)
     ask("pods", 0);
     assert_true(kinf__list_is_empty(&demand.types));
     kinf__demand_release(&demand);
+}
+
+/* The next request asks again. */
+static void what_there_is_no_memory_for_is_not_remembered(void **state)
+{
+    bool has_failed = true;
+
+    (void)state;
+    for (size_t n = 1; has_failed; n++) {
+        begin();
+        test_fail_allocation(n);
+        ask("pods", 0);
+        has_failed = test_allocation_failed();
+        assert_int_equal(kinf__list_is_empty(&demand.types), has_failed);
+        ask("pods", 1);
+        assert_ptr_equal(kinf__demand_next_start(&demand, 1), type_of("pods"));
+        kinf__demand_release(&demand);
+    }
+}
+
+static void discovery_is_read_again_for_what_it_did_not_have_but_seldom(void **state)
+{
+    const int64_t again_ms = 1000 + KINF__DEMAND_UNKNOWN_MS;
+    struct kinf__waker wake;
+
+    (void)state;
+    assert_int_equal(kinf__waker_init(&wake, NULL), 0);
+    kinf__demand_init(&demand, &wake);
+    kinf__demand_ask_unknown(&demand);
+    assert_false(kinf__waker_is_set(&wake));
+    assert_false(kinf__demand_take_unknown(&demand, 1000));
+    kinf__demand_set_rules(&demand, &(struct kinf__demand_rules){ .is_enabled = true });
+    assert_false(kinf__demand_take_unknown(&demand, 1000));
+    kinf__demand_ask_unknown(&demand);
+    assert_true(kinf__waker_is_set(&wake));
+    assert_true(kinf__demand_take_unknown(&demand, 1000));
+    assert_false(kinf__demand_take_unknown(&demand, again_ms));
+    /* Once for all that is asked meanwhile. */
+    kinf__waker_clear(&wake);
+    kinf__demand_ask_unknown(&demand);
+    kinf__demand_ask_unknown(&demand);
+    assert_true(kinf__waker_is_set(&wake));
+    assert_false(kinf__demand_take_unknown(&demand, again_ms - 1));
+    assert_true(kinf__demand_take_unknown(&demand, again_ms));
+    assert_false(kinf__demand_take_unknown(&demand, 2 * again_ms));
+    kinf__demand_release(&demand);
+    kinf__waker_release(&wake);
 }
 
 static void what_nobody_uses_goes_and_comes_back_when_it_is_asked_for(void **state)
@@ -590,6 +638,30 @@ static void other_rules_hold_for_what_is_cached_already(void **state)
     kinf__demand_release(&demand);
 }
 
+/* The last to go are those that are watched; none of them was out of use. */
+static void a_lower_limit_holds_for_what_is_cached_already(void **state)
+{
+    struct kinf__demand_type *watched, *used, *quiet;
+
+    (void)state;
+    begin();
+    watched = cache("watched", 0);
+    used = cache("used", 0);
+    quiet = cache("quiet", 0);
+    use(watched, 1, 1, 0, 10 * MINUTE);
+    use(used, 1, 0, 10 * MINUTE, 10 * MINUTE);
+    use(quiet, 1, 0, 1, 10 * MINUTE);
+    kinf__demand_set_rules(&demand,
+                           &(struct kinf__demand_rules){ .is_enabled = true, .max_types = 2 });
+    assert_ends(quiet, "onDemand.maxTypes is 2 by now, and there were 3", 10 * MINUTE);
+    assert_null(kinf__demand_next_end(&demand, 10 * MINUTE));
+    kinf__demand_set_rules(&demand,
+                           &(struct kinf__demand_rules){ .is_enabled = true, .max_types = 1 });
+    assert_ends(used, "onDemand.maxTypes is 1 by now, and there were 2", 10 * MINUTE);
+    assert_null(kinf__demand_next_end(&demand, 10 * MINUTE));
+    kinf__demand_release(&demand);
+}
+
 static void what_is_told_has_types_states_and_counts(void **state)
 {
     struct kinf__buffer out = KINF__BUFFER_INIT, text = KINF__BUFFER_INIT;
@@ -632,6 +704,8 @@ int main(void)
         cmocka_unit_test(what_may_not_be_cached_stays_passed_on_and_says_why),
         cmocka_unit_test(secrets_that_are_included_are_cached),
         cmocka_unit_test(what_is_not_enabled_remembers_nothing),
+        cmocka_unit_test(what_there_is_no_memory_for_is_not_remembered),
+        cmocka_unit_test(discovery_is_read_again_for_what_it_did_not_have_but_seldom),
         cmocka_unit_test(what_nobody_uses_goes_and_comes_back_when_it_is_asked_for),
         cmocka_unit_test(a_watch_is_use),
         cmocka_unit_test(a_newcomer_takes_the_place_of_the_least_recently_used),
@@ -652,6 +726,7 @@ int main(void)
         cmocka_unit_test(few_first_lists_run_at_once),
         cmocka_unit_test(many_starts_in_a_row_are_spread),
         cmocka_unit_test(other_rules_hold_for_what_is_cached_already),
+        cmocka_unit_test(a_lower_limit_holds_for_what_is_cached_already),
         cmocka_unit_test(what_is_told_has_types_states_and_counts),
     };
 

@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "unit/test.h"
@@ -142,6 +143,78 @@ static void quiesced_nobody_comes_in_and_those_within_are_answered(void **state)
     end(&world);
 }
 
+static void assert_refused(const char *address, const struct kinf__endpoint_options *options,
+                           enum kinf_errc code, const char *words)
+{
+    static const struct kinf__server_options none = { 0 };
+    struct kinf__endpoint *endpoint = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__server *server;
+
+    assert_int_equal(kinf__server_new(&none, &server, NULL), 0);
+    assert_int_equal(kinf__endpoint_start(server, address, options, &endpoint, &err), code);
+    assert_null(endpoint);
+    if (strstr(err.message, words) == NULL)
+        fail_msg("'%s' is not in '%s'", words, err.message);
+    kinf__server_stop(server);
+    kinf__server_free(server);
+}
+
+static int send_nothing(void *ctx, const char *target, struct kinf_str body,
+                        struct kinf__buffer *answer, struct kinf_error *err)
+{
+    (void)ctx;
+    (void)target;
+    (void)body;
+    (void)answer;
+    (void)err;
+    return KINF_ERR_NETWORK;
+}
+
+/* Before anybody could connect, and read a token on its way. */
+static void what_is_no_address_or_would_show_tokens_is_refused(void **state)
+{
+    static const struct kinf__authorizer_options defaults = { 0 };
+    struct kinf__endpoint_options options = { 0 };
+
+    (void)state;
+    assert_refused("127.0.0.1", &options, KINF_ERR_INVALID, "--listen 127.0.0.1: an address is");
+    assert_int_equal(kinf__authorizer_new(&defaults, send_nothing, NULL, &options.authorizer, NULL),
+                     0);
+    assert_refused("127.0.0.1:0", &options, KINF_ERR_CONFIG, "tokens are not taken without TLS");
+    kinf__authorizer_free(options.authorizer);
+}
+
+/* No descriptor is left but those that are open. */
+static void a_local_one_that_cannot_be_is_told(void **state)
+{
+    static const struct kinf__server_options none = { 0 };
+    struct kinf__endpoint *endpoint = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct sockaddr_un address;
+    socklen_t len = sizeof address;
+    struct kinf__server *server;
+    struct rlimit before, full;
+    int next_fd, failed;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&none, &server, NULL), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    next_fd = dup(STDIN_FILENO);
+    assert_true(next_fd >= 0);
+    close(next_fd);
+    full = (struct rlimit){ .rlim_cur = (rlim_t)next_fd, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+    failed = kinf__endpoint_start_local(server, &endpoint, &address, &len, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(failed, KINF_ERR_SYSTEM);
+    assert_null(endpoint);
+    /* Of the first that it needs, unless the server's timer had one open and gave it back meanwhile. */
+    assert_non_null(strstr(err.message, ": Too many open files"));
+    kinf__server_stop(server);
+    kinf__server_free(server);
+}
+
 static void it_is_quiesced_amidst_requests(void **state)
 {
     (void)state;
@@ -166,6 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quiesced_nobody_comes_in_and_those_within_are_answered),
         cmocka_unit_test(it_is_quiesced_amidst_requests),
+        cmocka_unit_test(what_is_no_address_or_would_show_tokens_is_refused),
+        cmocka_unit_test(a_local_one_that_cannot_be_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

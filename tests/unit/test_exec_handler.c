@@ -68,6 +68,7 @@ static int end(void **state)
 
 static void start_args(struct fixture *f, char **args, size_t n_args, bool acknowledges)
 {
+    test_skip_in_valgrind("it knows no pidfd_open()");
     assert_int_equal(kinf__exec_handler_new(args, n_args, acknowledges, &f->handler, NULL), 0);
     assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);

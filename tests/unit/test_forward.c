@@ -855,6 +855,28 @@ static void an_end_leaves_whole_lines(void **state)
     teardown(&f);
 }
 
+static void what_came_before_an_end_is_cut_behind_a_line(void **state)
+{
+    struct fixture f;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    char first[3];
+    ssize_t n;
+
+    (void)state;
+    setup(&f, "HTTP/1.1 200 OK\r\n\r\none\ntwo\nthr");
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    /* It comes as a whole. */
+    while ((n = kinf__forward_read(f.forward, first, sizeof first)) == 0)
+        pause_until_woken(&f);
+    assert_int_equal(n, sizeof first);
+    kinf__forward_end(f.forward);
+    assert_int_equal(read_all(&f, &text), KINF__FORWARD_BROKEN);
+    assert_string_equal(kinf__buffer_cstr(&text), "\ntwo\n");
+    teardown(&f);
+}
+
 static void an_end_before_the_head_is_told(void **state)
 {
     struct fixture f;
@@ -1330,6 +1352,7 @@ int main(void)
         cmocka_unit_test(a_body_waits_for_the_server),
         cmocka_unit_test(an_answer_before_the_body_is_complete_counts),
         cmocka_unit_test(an_end_leaves_whole_lines),
+        cmocka_unit_test(what_came_before_an_end_is_cut_behind_a_line),
         cmocka_unit_test(an_end_before_the_head_is_told),
         cmocka_unit_test(a_cut_answer_is_broken),
         cmocka_unit_test(a_server_that_is_not_there_is_told),

@@ -329,22 +329,31 @@ static void run_with_a_handler(struct informer_fixture *f)
 #define LATENCY_COUNT "informer_processing_latency_seconds_count{"
 #define LABELS        "{name=\"main\"}{group=\"\"}{version=\"v1\"}{resource=\"things\"}"
 
-static void informers_say_what_they_know(void **state)
+/* The metrics of an informer whose last event was this deletion; the caller frees them. */
+static struct text *text_behind_deletion(struct informer_fixture *f, const char *version)
 {
-    struct informer_fixture *f = *state;
     struct kinf_metrics_source source = { .name = "main" };
     struct text *text = malloc(sizeof *text);
-    char *bytes = NULL;
+    char *bytes = NULL, told[64];
 
     assert_non_null(text);
     run_with_a_handler(f);
-    feed_delete(f, "x", "98765432109876543");
-    recorder_wait_for(&f->recorders[0], "delete x@98765432109876543");
+    feed_delete(f, "x", version);
+    snprintf(told, sizeof told, "delete x@%s", version);
+    recorder_wait_for(&f->recorders[0], told);
     source.informer = f->informer;
     assert_int_equal(kinf_metrics_text(&source, 1, &bytes, NULL), 0);
     parse(text, bytes);
     if (text->error != NULL)
         fail_msg("%s:\n%s", text->error, bytes);
+    free(bytes);
+    return text;
+}
+
+static void informers_say_what_they_know(void **state)
+{
+    struct text *text = text_behind_deletion(*state, "98765432109876543");
+
     assert_string_equal(value_of(text, "informer_store_resource_version" LABELS),
                         "765432109876543");
     assert_string_equal(value_of(text, "kinformer_objects" LABELS), "1");
@@ -353,7 +362,15 @@ static void informers_say_what_they_know(void **state)
     assert_string_equal(value_of(text, "kinformer_handler_merged_total" LABELS "{handler=\"1\"}"),
                         "0");
     assert_string_equal(value_of(text, "kinformer_state" LABELS "{state=\"stopped\"}"), "0");
-    free(bytes);
+    free(text);
+}
+
+/* It is opaque, as the protocol has it. */
+static void a_version_that_is_no_number_is_0(void **state)
+{
+    struct text *text = text_behind_deletion(*state, "8x");
+
+    assert_string_equal(value_of(text, "informer_store_resource_version" LABELS), "0");
     free(text);
 }
 
@@ -550,6 +567,7 @@ int main(void)
         cmocka_unit_test(labels_and_help_are_escaped),
         cmocka_unit_test(histogram_counts_durations_up_to_each_bound),
         TEST(informers_say_what_they_know),
+        TEST(a_version_that_is_no_number_is_0),
         TEST(each_informer_is_in_one_state),
         TEST(two_informers_of_one_name_and_type_are_refused),
         TEST(latency_counts_every_item),

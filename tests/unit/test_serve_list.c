@@ -389,6 +389,62 @@ static void an_index_selects_what_the_fields_do(void **state)
     kinf_indexer_free(indexer);
 }
 
+/* Behind what make_store() has: without labels, in a namespace of their own. */
+static void add_plain(struct kinf_indexer *indexer, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct kinf_object *object;
+        char text[128];
+        int len = snprintf(text, sizeof text,
+                           "{\"metadata\":{\"name\":\"plain-%zu\",\"namespace\":\"c\","
+                           "\"resourceVersion\":\"%zu\"}}",
+                           i, i + 1000);
+
+        assert_int_equal(kinf_object_new_from_json(&pods, text, (size_t)len, &object, NULL), 0);
+        assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
+        kinf_object_unref(object);
+    }
+}
+
+static void a_list_that_finds_nothing_gives_way_to_others(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 40, 4000);
+    struct kinf__selection selection = { .name_space = "", .name = "" };
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf_label_selector *labels;
+
+    (void)state;
+    add_plain(indexer, (size_t)5 * KINF__WALK_PATIENCE);
+    assert_int_equal(kinf_label_selector_parse("i", &labels, NULL), 0);
+    selection.labels = labels;
+    for (int may_gzip = 0; may_gzip < 2; may_gzip++) {
+        struct kinf__list_params params = params_of(indexer, &selection, &encoder);
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        struct kinf__list_result result;
+        char piece[4096];
+        size_t n_later = 0;
+        ssize_t n;
+
+        params.may_gzip = may_gzip;
+        assert_int_equal(open_list(&params, &result), 0);
+        assert_int_equal(result.is_gzip, may_gzip);
+        while ((n = result.stream->read(result.stream, piece, sizeof piece)) != KINF__STREAM_END) {
+            assert_true(n > 0 || n == KINF__STREAM_LATER);
+            n_later += n < 0;
+            if (n > 0)
+                assert_int_equal(kinf__buffer_append(&out, piece, (size_t)n), 0);
+        }
+        result.stream->free(result.stream);
+        assert_true(n_later >= 4);
+        if (may_gzip)
+            undo_gzip(&out);
+        assert_non_null(kinf__buffer_cstr(&out));
+        assert_int_equal(count_items(kinf__buffer_str(&out)), 40);
+    }
+    kinf_label_selector_free(labels);
+    kinf_indexer_free(indexer);
+}
+
 static void the_rest_is_counted_only_without_selectors(void **state)
 {
     struct kinf_indexer *indexer = make_store(&pods, 10, 10);
@@ -454,6 +510,7 @@ int main(void)
         cmocka_unit_test(only_what_is_large_is_compressed),
         cmocka_unit_test(pages_have_every_object_once),
         cmocka_unit_test(an_index_selects_what_the_fields_do),
+        cmocka_unit_test(a_list_that_finds_nothing_gives_way_to_others),
         cmocka_unit_test(the_rest_is_counted_only_without_selectors),
         cmocka_unit_test(out_of_memory_leaks_nothing),
     };

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "serve/accept.h"
+#include "informer/informer.h"
 #include "json/quote.h"
+#include "object/packed.h"
+#include "serve/label_fault.h"
 #include "serve/query.h"
 #include "serve/token.h"
 #include "unit/allocation.h"
@@ -18,7 +21,8 @@
 static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
 static const struct kinf_type jobs = { "batch", "v1", "Job", "jobs", true };
 
-#define XS "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define XS    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define ZEROS "0000000000000000000000000000000000000000"
 
 /* --- paths --- */
 
@@ -188,6 +192,12 @@ static void refused_options_have_the_servers_words(void **state)
         { "/api/v1/pods?labelSelector=a%3Ea", 400,
           "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' "
           "operators, the value must be an integer" },
+        { "/api/v1/pods?labelSelector=a%3C" ZEROS "x", 400,
+          "unable to parse requirement: values[0]: Invalid value: \"" ZEROS
+          "x\": for 'Gt', 'Lt' operators, the value must be an integer" },
+        { "/api/v1/pods?labelSelector=a%3C%22%5C", 400,
+          "unable to parse requirement: values[0]: Invalid value: \"\\\"\\\\\": for 'Gt', 'Lt' "
+          "operators, the value must be an integer" },
         { "/api/v1/pods?labelSelector=a,", 400, "found '', expected: identifier after ','" },
         { "/api/v1/pods?labelSelector=a=b,/c", 400,
           "unable to parse requirement: <nil>: Invalid value: \"/c\": prefix part must be "
@@ -246,6 +256,22 @@ static void refused_options_have_the_servers_words(void **state)
     }
 }
 
+/* Then another parser has to say what it did not like. */
+static void of_a_good_label_selector_no_fault_is_told(void **state)
+{
+    static const char *const good[] = {
+        "", " ", "a", "!a", "a=", "a,!b/c , d=e,f!=g", "a in (b,,c),d notin (e)", "a>1,b<2"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(good); i++) {
+        char words[256] = "untouched";
+
+        assert_false(kinf__label_fault(good[i], words, sizeof words));
+        assert_string_equal(words, "untouched");
+    }
+}
+
 static bool is_within(const char *text, const char *wider_text)
 {
     struct kinf__fields *fields, *wider;
@@ -299,6 +325,70 @@ static void options_are_read_as_the_server_reads_them(void **state)
     assert_false(options.is_watch);
     kinf__list_options_release(&options);
     kinf__request_release(&request);
+}
+
+static void a_flag_is_set_unless_it_says_no(void **state)
+{
+    static const struct {
+        const char *target;
+        bool is_watch;
+    } rows[] = {
+        { "/api/v1/pods?watch", true },
+        { "/api/v1/pods?watch=1", true },
+        { "/api/v1/pods?watch=no", true },
+        { "/api/v1/pods?watch=0", false },
+        { "/api/v1/pods?watch=FALSE", false },
+        { "/api/v1/pods?watch=%46%61%6c%73%65", false },
+        { "/api/v1/pods?watch=%46%61%6c%73%65%20", true },
+        { "/api/v1/pods?watch=" XS, true },
+        /* What is broken is not there: the next one counts. */
+        { "/api/v1/pods?watch=%zz", false },
+        { "/api/v1/pods?watch=%zz&watch=1", true },
+        { "/api/v1/pods?watch=0&watch=1", false },
+        { "/api/v1/pods?w%61tch=1", true },
+        { "/api/v1/pods?watch" XS XS XS "=1", false },
+        { "/api/v1/pods?" XS XS XS "=1&watch=1", true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf__list_options options;
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+
+        assert_int_equal(read_options(rows[i].target, &request, &options, &refusal), 0);
+        assert_int_equal(options.is_watch, rows[i].is_watch);
+        assert_int_equal(request.verb, rows[i].is_watch ? KINF__VERB_WATCH : KINF__VERB_LIST);
+        kinf__list_options_release(&options);
+        kinf__request_release(&request);
+    }
+}
+
+/* One reading refuses it, the other has the words for it. */
+static void each_selector_that_is_refused_has_the_servers_words(void **state)
+{
+    static const char *const words[] = {
+        "a", "b/c", "d.e/f", "/",  "in",       "notin", "=",  "==", "!=",  "!",
+        "<", ">",   "(",     ")",  ",",        " ",     "1",  "-1", "+1",  "-",
+        "_", ".",   "\"",    "\\", "\xc3\xa4", "A.B/C", "g-", XS,   ZEROS,
+    };
+    struct test_random random =
+        test_random_init("each_selector_that_is_refused_has_the_servers_words");
+
+    (void)state;
+    for (size_t round = 0; round < test_rounds(20000); round++) {
+        char text[16 * sizeof XS] = "", fault[2048];
+        struct kinf_label_selector *selector = NULL;
+        size_t n_words = test_random_below(&random, 10);
+        bool is_refused;
+
+        for (size_t i = 0; i < n_words; i++)
+            strcat(text, words[test_random_below(&random, KINF__ARRAY_LEN(words))]);
+        is_refused = kinf_label_selector_parse(text, &selector, NULL) < 0;
+        if (kinf__label_fault(text, fault, sizeof fault) != is_refused)
+            fail_msg("%s: %s", text, is_refused ? "no fault is found" : fault);
+        kinf_label_selector_free(selector);
+    }
 }
 
 /* Whatever comes in, nothing is read or written beyond it: the sanitizers look. */
@@ -415,6 +505,78 @@ static void the_source_of_an_event_may_be_who_reports_it(void **state)
     assert_field_match(events, "source=", one, false);
     assert_field_match(events, "source=", none, true);
     assert_field_match(events, "source!=r", none, true);
+}
+
+/* Behind the dictionary. */
+static const struct kinf_object *compressed_event(struct kinf_informer *informer)
+{
+    const struct kinf_object *event = NULL;
+    struct kinf__object_decoder decoder;
+
+    kinf__packer_set_dictionary_size(informer->packer, 4000);
+    kinf__object_decoder_init(&decoder, kinf_informer_type(informer),
+                              kinf__informer_plan(informer));
+    decoder.packer = informer->packer;
+    for (unsigned i = 0; event == NULL || !event->is_packed; i++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+        size_t len;
+
+        kinf_object_unref(event);
+        assert_int_equal(kinf__buffer_printf(&text,
+                                             "{\"metadata\":{\"name\":\"e%u\",\"namespace\":\"n\"},"
+                                             "\"involvedObject\":{\"name\":\"i\"},\"more\":\"yes\","
+                                             "\"source\":{},\"reportingComponent\":\"r\","
+                                             "\"message\":\"%0999u\"}",
+                                             i, i),
+                         0);
+        assert_int_equal(
+            kinf__object_decode(&decoder, kinf__buffer_str(&text), true, &event, &len, NULL), 0);
+    }
+    kinf__object_decoder_release(&decoder);
+    return event;
+}
+
+/* Which would need memory: without any, what is not kept readable matches nothing. */
+static void selectors_of_compressed_events_inflate_nothing(void **state)
+{
+    static const struct {
+        const char *selector;
+        bool is_match, is_readable;
+    } rows[] = {
+        { "source=r", true, true },
+        { "source=s", false, true },
+        { "involvedObject.name=i,reportingComponent=r", true, true },
+        { "more=yes", true, false },
+        { "more!=no", true, false },
+    };
+    const struct kinf_informer_options options = { .size = sizeof options, .compressed = true };
+    const char *path = "more";
+    const struct kinf_object *event;
+    struct kinf_informer *informer;
+    const struct kinf_type *events;
+
+    (void)state;
+    assert_int_equal(kinf_type_intern("", "v1", "Event", "events", true, &events, NULL), 0);
+    assert_int_equal(kinf__informer_new_for_type(NULL, events, &options, &informer, NULL), 0);
+    assert_int_equal(kinf__fields_keep_readable(informer, NULL), 0);
+    event = compressed_event(informer);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf__fields *fields;
+        struct kinf__refusal refusal;
+        bool is_match, was_inflated;
+
+        assert_int_equal(kinf__fields_parse(rows[i].selector, &fields, &refusal), 0);
+        assert_int_equal(kinf__fields_bind(fields, events, &path, 1, &refusal), 0);
+        assert_int_equal(kinf__fields_match(fields, event), rows[i].is_match);
+        test_fail_allocation(1);
+        is_match = kinf__fields_match(fields, event);
+        was_inflated = test_allocation_failed();
+        assert_int_equal(was_inflated, !rows[i].is_readable);
+        assert_int_equal(is_match, rows[i].is_match && rows[i].is_readable);
+        kinf__fields_free(fields);
+    }
+    kinf_object_unref(event);
+    kinf_informer_free(informer);
 }
 
 static void many_terms_of_a_field_are_one(void **state)
@@ -718,11 +880,15 @@ int main(void)
         cmocka_unit_test(an_empty_namespace_is_told_from_none),
         cmocka_unit_test(tricks_with_paths_are_refused),
         cmocka_unit_test(refused_options_have_the_servers_words),
+        cmocka_unit_test(of_a_good_label_selector_no_fault_is_told),
         cmocka_unit_test(options_are_read_as_the_server_reads_them),
         cmocka_unit_test(a_watch_path_watches_what_it_names),
+        cmocka_unit_test(a_flag_is_set_unless_it_says_no),
+        cmocka_unit_test(each_selector_that_is_refused_has_the_servers_words),
         cmocka_unit_test(any_target_is_read_or_refused),
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),
+        cmocka_unit_test(selectors_of_compressed_events_inflate_nothing),
         cmocka_unit_test(many_terms_of_a_field_are_one),
         cmocka_unit_test(the_source_of_an_event_may_be_who_reports_it),
         cmocka_unit_test(the_first_field_that_is_not_known_is_refused),

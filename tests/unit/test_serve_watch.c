@@ -139,15 +139,51 @@ static void a_version_that_is_too_old_is_an_event_and_the_end(void **state)
 {
     struct watchcache_fixture *f = *state;
     struct reader reader = { .n_wakes = 0 };
+    struct kinf__watch_status status;
 
     watchcache_replace(f, "10", "a@7");
     reader_open(f, &reader, 3, false, true);
+    kinf__watch_status(reader.stream, kinf__clock_now_ms(), &status);
+    assert_true(status.cursor.has_expired);
+    assert_int_equal(status.n_sent, 1);
     assert_int_equal(reader_read(&reader, 100), KINF__STREAM_END);
     assert_string_equal(reader.text.bytes,
                         "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
                         "\"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource "
                         "version: 3 (10)\",\"reason\":\"Expired\",\"code\":410}}\n");
     reader_close(&reader);
+}
+
+static void a_watch_that_sees_nothing_gives_way_to_others(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct reader readers[] = {
+        { .selection = { .name_space = "", .name = "" } },
+        { .selection = { .name_space = "d", .name = "b" } },
+    };
+    struct kinf_label_selector *labels;
+    char piece[100], text[32];
+
+    assert_int_equal(kinf_label_selector_parse("app=x", &labels, NULL), 0);
+    readers[0].selection.labels = labels;
+    watchcache_replace(f, "10", "a@7");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(readers); i++)
+        reader_open(f, &readers[i], 10, false, false);
+    for (unsigned version = 11; version < 3000; version++) {
+        snprintf(text, sizeof text, "a@%u", version);
+        watchcache_put(f, text);
+    }
+    watchcache_put(f, "b@3000+x");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(readers); i++) {
+        struct kinf__stream *stream = readers[i].stream;
+
+        assert_int_equal(stream->read(stream, piece, sizeof piece), KINF__STREAM_LATER);
+        assert_int_equal(reader_read(&readers[i], 100), 0);
+        expect(&readers[i], "ADDED", "b", "3000");
+        expect_no_more(&readers[i]);
+        reader_close(&readers[i]);
+    }
+    kinf_label_selector_free(labels);
 }
 
 static void a_watch_whose_cache_goes_away_expires(void **state)
@@ -384,6 +420,7 @@ int main(void)
         WATCHCACHE_TEST(a_replay_is_marked_where_it_ends),
         WATCHCACHE_TEST(a_sleeping_watch_is_woken_by_what_it_will_tell),
         WATCHCACHE_TEST(a_version_that_is_too_old_is_an_event_and_the_end),
+        WATCHCACHE_TEST(a_watch_that_sees_nothing_gives_way_to_others),
         WATCHCACHE_TEST(a_watch_whose_cache_goes_away_expires),
         WATCHCACHE_TEST(a_watch_that_is_ended_says_how_far_it_was),
         WATCHCACHE_TEST(a_watch_that_is_ended_and_has_nothing_to_say_ends),

@@ -4,6 +4,10 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/compiler.h"
 #include "serve/mhd_response.h"
@@ -294,6 +298,27 @@ static void latest_is_answered_by_the_api_server(void **state)
     expect_of(&informer, &source, rows, KINF__ARRAY_LEN(rows));
 }
 
+/* The configuration does not allow it. */
+static void latest_is_refused_where_nobody_is_behind(void **state)
+{
+    static const struct serve_expected rows[] = {
+        { "GET " OBJECTS "/a", TOKEN, 403,
+          "configmaps without a resourceVersion are answered by the API server alone\n"
+          "\"reason\":\"Forbidden\"",
+          NULL },
+        { "GET " OBJECTS "/a?resourceVersion=0", "", 200, "\"name\":\"a\"", NULL },
+    };
+    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf__source_options source = { .consistency = KINF__CONSISTENCY_LATEST };
+    struct serve_fixture f;
+
+    (void)state;
+    serve_setup_server(&f, false);
+    serve_add(&f, &informer, &source);
+    serve_expect_all(&f, rows, KINF__ARRAY_LEN(rows));
+    serve_teardown(&f);
+}
+
 static void what_could_not_be_read_is_not_said_to_be_gone(void **state)
 {
     static const struct serve_expected rows[] = {
@@ -380,6 +405,66 @@ static void how_stale_an_answer_is_is_said_to_the_millisecond(void **state)
     assert_string_equal(staleness_of(61007, text), "61.007");
 }
 
+/* Whose bytes are compressed, and who reads them as they are, has read something else. */
+static void an_answer_without_its_encoding_is_not_sent(void **state)
+{
+    static const struct kinf__header headers[] = {
+        { "Content-Type", "application/json" },
+        { "Audit-Id", "a\rb" },
+        { "Content-Encoding", "gzip" },
+    };
+    static const struct kinf__header broken[] = { { "content-encoding", "gz\rip" } },
+                                     none[] = { { "Content-Encoding", "" } };
+    struct kinf__answer answer = { .code = 200, .is_passed = true, .headers = headers };
+    struct MHD_Response *response;
+
+    (void)state;
+    answer.n_headers = KINF__ARRAY_LEN(headers);
+    response = kinf__mhd_response_new(&answer, NULL, NULL);
+    assert_non_null(response);
+    assert_string_equal(MHD_get_response_header(response, "Content-Encoding"), "gzip");
+    assert_null(MHD_get_response_header(response, "Audit-Id"));
+    MHD_destroy_response(response);
+    answer.n_headers = 1;
+    answer.headers = none;
+    response = kinf__mhd_response_new(&answer, NULL, NULL);
+    assert_non_null(response);
+    assert_null(MHD_get_response_header(response, "Content-Encoding"));
+    MHD_destroy_response(response);
+    answer.headers = broken;
+    assert_null(kinf__mhd_response_new(&answer, NULL, NULL));
+}
+
+/* --- clients --- */
+
+static void a_fakes_socket_is_of_its_process_alone(void **state)
+{
+    struct serve_fixture f;
+    int status;
+    pid_t child;
+
+    (void)state;
+    test_skip_in_valgrind("it looks for leaks at the end of the forked process, too");
+    serve_setup_whole(&f);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char text[512] = "";
+        int fd = serve_send_request(&f, "GET " OBJECTS "/a", "");
+        ssize_t n = recv(fd, text, sizeof text - 1, MSG_WAITALL);
+
+        _exit(n > 0 && strncmp(text, "HTTP/1.1 403 Forbidden\r\n", 24) == 0 &&
+                      strstr(text, "this socket is of one process") != NULL
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    serve_expect(&f, "GET " OBJECTS "/a", "", 200, "\"name\":\"a\"", NULL);
+    serve_teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,9 +478,12 @@ int main(void)
         cmocka_unit_test(what_is_wider_than_the_cache_says_so_if_it_is_answered),
         cmocka_unit_test(what_is_narrower_is_asked_for_upstream),
         cmocka_unit_test(latest_is_answered_by_the_api_server),
+        cmocka_unit_test(latest_is_refused_where_nobody_is_behind),
         cmocka_unit_test(what_could_not_be_read_is_not_said_to_be_gone),
         cmocka_unit_test(a_catalog_is_outdated_once_what_it_lacks_is_live),
         cmocka_unit_test(how_stale_an_answer_is_is_said_to_the_millisecond),
+        cmocka_unit_test(an_answer_without_its_encoding_is_not_sent),
+        cmocka_unit_test(a_fakes_socket_is_of_its_process_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

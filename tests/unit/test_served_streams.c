@@ -2,6 +2,8 @@
  * Requests that last: that wait for a version or a turn, watch, bring long bodies, change their
  * protocol; who hangs up meanwhile, what a stop does to them, and what the log says of each.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "unit/scripted_server.h"
 #include "unit/serve_fixture.h"
@@ -68,6 +71,19 @@ static unsigned long version_now(const struct serve_fixture *f)
     return version;
 }
 
+/* Sets up, and sends a request that waits for the next version; it goes to `line`, too. */
+static int set_up_waiting(struct serve_fixture *f, char *line, size_t size)
+{
+    int fd;
+
+    serve_setup_whole(f);
+    snprintf(line, size, "GET " OBJECTS "?resourceVersion=%lu", version_now(f) + 1);
+    serve_wait_until_under_way(f, 0);
+    fd = serve_send_request(f, line, "");
+    serve_wait_until_under_way(f, 1);
+    return fd;
+}
+
 static void a_version_that_comes_is_answered_with(void **state)
 {
     struct served_answer answer;
@@ -76,14 +92,31 @@ static void a_version_that_comes_is_answered_with(void **state)
     int fd;
 
     (void)state;
-    serve_setup_whole(&f);
-    snprintf(line, sizeof line, "GET " OBJECTS "?resourceVersion=%lu", version_now(&f) + 1);
-    serve_wait_until_under_way(&f, 0);
-    fd = serve_send_request(&f, line, "");
-    serve_wait_until_under_way(&f, 1);
+    fd = set_up_waiting(&f, line, sizeof line);
     swept_fake_put(f.fake, "c", "3");
     answer = served_fake_answer(fd);
     serve_expect_answer(&answer, line, 200, "\"name\":\"c\"", NULL);
+    serve_teardown(&f);
+}
+
+/* Whoever waits is woken when the source is taken back, and has to go on waiting. */
+static void a_source_that_is_withdrawn_answers_who_waits(void **state)
+{
+    struct served_answer answer;
+    struct serve_fixture f;
+    char line[256];
+    int fd;
+
+    (void)state;
+    fd = set_up_waiting(&f, line, sizeof line);
+    usleep(20000);
+    kinf__server_withdraw_source(f.served.server, f.served.sources[0].source);
+    usleep(20000);
+    assert_int_equal(serve_n_under_way(&f), 1);
+    swept_fake_put(f.fake, "c", "3");
+    answer = served_fake_answer(fd);
+    serve_expect_answer(&answer, line, 200, "\"name\":\"c\"", NULL);
+    serve_expect(&f, "GET " OBJECTS, "", 401, "token", NULL);
     serve_teardown(&f);
 }
 
@@ -297,7 +330,118 @@ static void who_asks_before_a_body_is_told(void **state)
     serve_teardown(&f);
 }
 
+/* --- who takes nothing --- */
+
+#define PATIENCE_MS 2000
+
+/* Of the source, or of the server with its endpoint. */
+struct ending {
+    struct serve_fixture *f;
+    bool is_stop;
+    int64_t took_ms; /* on the clock that is simulated */
+    atomic_bool is_over;
+};
+
+static void *run_ending(void *ctx)
+{
+    struct ending *ending = ctx;
+    struct served_fake *served = &ending->f->served;
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    if (ending->is_stop)
+        kinf__server_stop(served->server);
+    else
+        kinf__server_retire_source(served->server, served->sources[0].source);
+    ending->took_ms = kinf__clock_now_ms() - begun_ms;
+    atomic_store(&ending->is_over, true);
+    return NULL;
+}
+
+static void put_large(const struct serve_fixture *f, const char *name)
+{
+    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    append_large(&body, name);
+    assert_int_equal(kinf_fake_put(f->fake, kinf__buffer_cstr(&body), &err), 0);
+}
+
+/* It holds a version of the store. A client that is slow for less is not touched. */
+static void who_takes_nothing_is_cut_off_two_seconds_after_the_end(void **state)
+{
+    (void)state;
+    for (int is_stop = 0; is_stop < 2; is_stop++) {
+        struct serve_fixture f;
+        struct ending ending = { .f = &f, .is_stop = is_stop };
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+        pthread_t thread;
+        int fd;
+
+        serve_setup_whole(&f);
+        put_large(&f, "x");
+        put_large(&f, "y");
+        put_large(&f, "z");
+        swept_fake_settle(f.fake);
+        fd = serve_send_request(&f, "GET " OBJECTS, "");
+        assert_true(served_fake_read(fd, "\"items\":[", &text));
+        assert_int_equal(pthread_create(&thread, NULL, run_ending, &ending), 0);
+        while (!atomic_load(&ending.is_over)) {
+            kinf_fake_advance(f.fake, 100);
+            usleep(1000);
+        }
+        pthread_join(thread, NULL);
+        assert_true(ending.took_ms >= PATIENCE_MS);
+        assert_false(served_fake_read(fd, "]}\n", &text));
+        close(fd);
+        if (!is_stop) {
+            assert_int_equal(kinf_informer_stop(f.served.sources[0].informer, NULL), 0);
+            kinf__source_free(KINF__TAKE(f.served.sources[0].source));
+        }
+        serve_teardown(&f);
+    }
+}
+
 /* --- another protocol --- */
+
+/* Played by the test: nothing of what it sends is told by how it is encoded. */
+static void a_body_whose_encoding_cannot_be_told_is_not_sent(void **state)
+{
+    static const struct {
+        const char *encoding;
+        int status; /* 0: cut */
+    } rows[] = { { "gzip", 200 }, { "", 200 }, { "gz\rip", 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        KINF__AUTO_BUFFER head = KINF__BUFFER_INIT;
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct served_answer answer;
+        struct served_fake served;
+        struct kinf_client *client;
+        char text[256];
+        unsigned port;
+        int listener = test_listen(4, &port), upstream, fd;
+
+        client = test_client_of(port, NULL);
+        assert_int_equal(served_fake_start(&served, client, true, NULL, NULL, &err), 0);
+        fd = served_fake_send(&served, "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: "
+                                       "close\r\n" TOKEN "\r\n");
+        upstream = accept(listener, NULL, NULL);
+        assert_true(served_fake_read(upstream, "\r\n\r\n", &head));
+        send_all(upstream, text,
+                 (size_t)snprintf(text, sizeof text,
+                                  "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+                                  "Content-Encoding: %s\r\n\r\nab",
+                                  rows[i].encoding));
+        answer = served_fake_answer(fd);
+        assert_int_equal(answer.status, rows[i].status);
+        served_answer_release(&answer);
+        close(upstream);
+        close(listener);
+        served_fake_end(&served);
+        kinf_client_free(client);
+    }
+}
 
 static void what_changes_its_protocol_is_carried_both_ways(void **state)
 {
@@ -383,12 +527,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_to_come_is_waited_for_until_it_comes),
         cmocka_unit_test(a_version_that_comes_is_answered_with),
+        cmocka_unit_test(a_source_that_is_withdrawn_answers_who_waits),
         cmocka_unit_test(whoever_hangs_up_is_not_waited_for),
         cmocka_unit_test(a_watch_tells_what_comes_and_ends_in_time),
         cmocka_unit_test(who_sleeps_has_given_up_its_turn),
         cmocka_unit_test(a_stop_answers_who_waits),
         cmocka_unit_test(long_bodies_go_through_whole),
         cmocka_unit_test(who_asks_before_a_body_is_told),
+        cmocka_unit_test(who_takes_nothing_is_cut_off_two_seconds_after_the_end),
+        cmocka_unit_test(a_body_whose_encoding_cannot_be_told_is_not_sent),
         cmocka_unit_test(what_changes_its_protocol_is_carried_both_ways),
         cmocka_unit_test(each_request_is_a_line_of_the_log),
     };

@@ -93,9 +93,16 @@ static void tick(struct fixture *f, int64_t now_ms)
 
 static void note(struct fixture *f, enum kinf__session_sign sign, uint64_t version, const char *uid)
 {
-    const struct kinf__session_write write = { sign, version, "d/a", uid };
+    const struct kinf__session_write write = { sign, version, "d/a", uid, 0 };
 
     kinf__session_note(&f->session, &write, 1);
+}
+
+static void note_at(struct fixture *f, enum kinf__session_sign sign, int64_t now_ms)
+{
+    const struct kinf__session_write write = { .sign = sign };
+
+    kinf__session_note(&f->session, &write, now_ms);
 }
 
 static struct kinf__session_status status_of(struct fixture *f)
@@ -257,6 +264,46 @@ static void nobody_waits_for_what_was_not_understood(void **state)
     assert_int_equal(look(f), KINF__SESSION_LATE);
 }
 
+/* The server counts writes in the order in which it makes them: what is sent behind an answer is newer. */
+static void a_write_that_was_sent_later_shows_what_was_not_understood(void **state)
+{
+    struct kinf__session_write later = { KINF__SESSION_VERSION, 20, "d/a", "", 100 };
+    struct fixture *f = *state;
+
+    note_at(f, KINF__SESSION_UNKNOWN, 100);
+    kinf__session_note(&f->session, &later, 110); /* maybe made before */
+    reach(f, 20);
+    assert_int_equal(look(f), KINF__SESSION_LATE);
+    later.sent_ms = 101;
+    later.version = 30;
+    kinf__session_note(&f->session, &later, 120);
+    later.version = 40;
+    kinf__session_note(&f->session, &later, 120);
+    reach(f, 29);
+    assert_int_equal(look(f), KINF__SESSION_LATE);
+    reach(f, 30);
+    assert_int_equal(look(f), KINF__SESSION_BEHIND);
+    reach(f, 40);
+    assert_int_equal(look(f), KINF__SESSION_REACHED);
+}
+
+static void another_one_that_was_not_understood_waits_for_another_write(void **state)
+{
+    const struct kinf__session_write read = { KINF__SESSION_VERSION, 21, "", "", 0 };
+    struct kinf__session_write later = { KINF__SESSION_VERSION, 20, "d/a", "", 101 };
+    struct fixture *f = *state;
+
+    note_at(f, KINF__SESSION_UNKNOWN, 100);
+    kinf__session_note(&f->session, &later, 110);
+    note_at(f, KINF__SESSION_UNKNOWN, 120);
+    kinf__session_note(&f->session, &read, 130);
+    reach(f, 21);
+    assert_int_equal(look(f), KINF__SESSION_LATE);
+    later.sent_ms = 121;
+    kinf__session_note(&f->session, &later, 140);
+    assert_int_equal(look(f), KINF__SESSION_REACHED);
+}
+
 /* Only a cache that the server still tells something forgets, and nothing but what has no version. */
 static void signs_grow_old(void **state)
 {
@@ -377,6 +424,8 @@ int main(void)
         SESSION_TEST(signs_of_objects_are_seen),
         SESSION_TEST(a_cache_that_was_awaited_in_vain_is_late_until_it_is_there),
         SESSION_TEST(nobody_waits_for_what_was_not_understood),
+        SESSION_TEST(a_write_that_was_sent_later_shows_what_was_not_understood),
+        SESSION_TEST(another_one_that_was_not_understood_waits_for_another_write),
         SESSION_TEST(signs_grow_old),
         SESSION_TEST(a_tick_takes_what_nobody_asks_for),
         SESSION_TEST(a_server_that_went_back_is_believed),

@@ -252,6 +252,30 @@ static void an_empty_state_is_verified_by_its_version(void **state)
     reflector_tear_down(&f);
 }
 
+static void what_has_come_is_counted(void **state)
+{
+    static const struct test_reply replies[] = {
+        ANSWER("10", POD("a", "3")),
+        { .body = EVENT("ADDED", POD("b", "11")), .end = TEST_END_CUT },
+        ANSWER("11", POD("b", "11")),
+        ANSWER("11", POD("a", "3")),
+        ANSWER("11", POD("a", "3") "," POD("b", "11")),
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    reflector_start(&f);
+    reflector_expect_targets(&f, 6,
+                             "/api/v1/pods\n" WATCH_FROM("10") VERIFY("b") VERIFY("a")
+                                 VERIFY_COUNT("11") WATCH_FROM("11"));
+    for (size_t i = 3; i < 6; i++)
+        assert_int_equal(replay_wait_request(f.server, i, 0)->connection,
+                         replay_wait_request(f.server, 2, 0)->connection);
+    reflector_tear_down(&f);
+}
+
 /* Of two histories, in which the same is known. Each row is the answer at the last version. */
 static void what_was_missed_is_counted(void **state)
 {
@@ -267,6 +291,7 @@ static void what_was_missed_is_counted(void **state)
           true }, /* of another version: it knows no exact ones */
         { { .body = LIST("12", ",\"continue\":\"t\"", POD("a", "11")) }, true }, /* not counted */
         { UNCOUNTED, true },
+        { REFUSED("400 Bad Request"), true },
     };
 
     (void)state;
@@ -291,6 +316,7 @@ static void what_was_missed_is_counted(void **state)
             counts[i].is_true
                 ? BEFORE_TARGETS BOTH VERIFY_COUNT("12") WATCH_FROM("12")
                 : BEFORE_TARGETS BOTH VERIFY_COUNT("12") "/api/v1/pods\n" WATCH_FROM("90"));
+        assert_int_equal(reflector_counts(&f).n_errors, counts[i].is_true ? 1 : 2);
         reflector_tear_down(&f);
     }
 }
@@ -464,6 +490,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_does_not_come_is_not_waited_for),
         cmocka_unit_test(it_stops_at_once_while_it_verifies),
         cmocka_unit_test(an_empty_state_is_verified_by_its_version),
+        cmocka_unit_test(what_has_come_is_counted),
         cmocka_unit_test(what_was_missed_is_counted),
         cmocka_unit_test(selectors_are_kept_and_names_escaped),
         cmocka_unit_test(what_failed_to_decode_is_not_asked_for),

@@ -280,6 +280,7 @@ static void each_answer_has_its_sign(void **state)
         { "DELETE", POD, "{'kind':'Status','status':'Success'}", "unknown" },
         { "DELETE", POD, "{'kind':'Status','status':'Failure','details':{'uid':'u'}}", "unknown" },
         { "POST", POD "/eviction", STATUS, "leaving" },
+        { "POST", POD "/eviction", "{'kind':'Status','status':'Success','details':[]}", "unknown" },
         { "POST", POD "/binding", STATUS, "bound" },
         { "POST", POD "/other", STATUS, "unknown" },
         /* Collections: as it was before. */
@@ -293,6 +294,8 @@ static void each_answer_has_its_sign(void **state)
         { "DELETE", PODS, STATUS, "unknown" },
         { "DELETE", PODS, "{'kind':'Table','rows':[{'cells':['a'],'object':" ITEM("") "}]}",
           "leaving" },
+        { "DELETE", PODS, "{'kind':'Table','rows':[{'cells':['a']}]}", "unknown" },
+        { "DELETE", PODS, "{'kind':'PodList','items':{}}", "unknown" },
         /* Tables of one. */
         { "PATCH", POD, "{'kind':'Table','rows':[{'object':" ITEM("") "}]}", "11" },
         { "PATCH", POD, "{'kind':'Table','rows':[{'object':null}]}", "unknown" },
@@ -305,6 +308,7 @@ static void each_answer_has_its_sign(void **state)
         { "PATCH", POD, "[]", "unknown" },
         { "PATCH", POD, "{'metadata':{'resourceVersion':11}}", "unknown" },
         { "PATCH", POD, "{'metadata':{'name':'a'}}", "unknown" },
+        { "DELETE", POD, "{'metadata':['uid']}", "unknown" },
         { "PATCH", POD, "{'metadata':{'resourceVersion':'11'}} x", "unknown" },
     };
     struct fixture *f = *state;
@@ -553,9 +557,10 @@ static void without_memory_it_is_unknown(void **state)
 
 static void put_bytes(struct kinf__buffer *out, unsigned number, struct kinf_str bytes)
 {
-    const char head[] = { (char)(number << 3 | 2), (char)bytes.len };
+    const char head[] = { (char)(number << 3 | 2), (char)(bytes.len % 128 | 128),
+                          (char)(bytes.len / 128) };
 
-    assert_true(bytes.len < 128);
+    assert_true(bytes.len < 128 * 128);
     assert_int_equal(kinf__buffer_append(out, head, sizeof head), 0);
     assert_int_equal(kinf__buffer_append_str(out, bytes), 0);
 }
@@ -645,6 +650,66 @@ static void protobuf_says_the_same(void **state)
     expect_protobuf(f, "DELETE", POD, &out, "gone");
 }
 
+/* `n` bytes in the field of that number, of metadata if it is an object's, else of the details. */
+static void put_long(struct kinf__buffer *out, bool is_object, unsigned number, size_t n)
+{
+    char *text = test_calloc(1, n + 1);
+    size_t from;
+
+    memset(text, '1', n);
+    if (!is_object)
+        put_text(out, 2, "Success");
+    from = out->len;
+    put_text(out, is_object ? 5 : 6, "u");
+    put_text(out, number, text);
+    wrap(out, from, is_object ? 1 : 5);
+    test_free(text);
+}
+
+/* Nothing is taken for half of what it says. */
+static void protobuf_that_cannot_be_is_unknown(void **state)
+{
+    static const struct {
+        const char *kind;
+        unsigned number;
+        size_t room; /* with a NUL */
+    } rows[] = {
+        { "Pod", 1, KINF_NAME_MAX },
+        { "Pod", 3, KINF_NAME_MAX },
+        { "Pod", 5, 128 },
+        { "Pod", 6, 32 },
+        { "Status", 1, KINF_NAME_MAX },
+        { "Status", 6, 128 },
+    };
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        bool is_object = strcmp(rows[i].kind, "Pod") == 0;
+        const char *method = is_object ? "DELETE" : "POST";
+        const char *target = is_object ? POD : POD "/eviction";
+
+        put_long(&out, is_object, rows[i].number, rows[i].room - 1);
+        envelop(&out, rows[i].kind);
+        write_bytes(f, method, target, PROTOBUF, kinf__buffer_str(&out));
+        assert_string_not_equal(awaited(f), "unknown");
+        forget_all(f);
+        out.len = 0;
+        put_long(&out, is_object, rows[i].number, rows[i].room);
+        envelop(&out, rows[i].kind);
+        expect_protobuf(f, method, target, &out, "unknown");
+    }
+    /* The envelope is whole, the metadata is cut. */
+    put_text(&out, 1, "\x2a\x02u");
+    envelop(&out, "Pod");
+    expect_protobuf(f, "DELETE", POD, &out, "unknown");
+    put_text(&out, 2, "Failure");
+    put_text(&out, 5, "\x32\x01u");
+    envelop(&out, "Status");
+    expect_protobuf(f, "DELETE", POD, &out, "unknown");
+    assert_false(kinf__changes_are_dry(KINF_STR("k8s\0dryRun")));
+}
+
 static void add_text(const struct kinf__change *change, void *ctx)
 {
     assert_int_equal(kinf__buffer_printf(ctx, "%s/%s %s %u %d %d %d\n", change->name_space,
@@ -724,6 +789,7 @@ int main(void)
         WRITE_TEST(compressed_answers_are_read),
         WRITE_TEST(without_memory_it_is_unknown),
         WRITE_TEST(protobuf_says_the_same),
+        WRITE_TEST(protobuf_that_cannot_be_is_unknown),
         cmocka_unit_test(every_kind_reads_as_its_json),
     };
 
