@@ -37,7 +37,7 @@ struct kinf_indexer {
 static void lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer->lock)
 {
     kinf__mutex_lock(&indexer->lock);
-    while (indexer->is_adding_indices)
+    while (indexer->is_adding_indices) /* untested: a race with a new index */
         kinf__cond_wait_until(&indexer->writable, &indexer->lock, KINF__NEVER_MS);
 }
 

@@ -345,7 +345,7 @@ static const char *make_key(const struct kinf_lister *lister, const char *name,
     if (has_namespace(lister) && kinf__buffer_printf(buffer, "%s/", lister->name_space) < 0)
         return NULL;
     if (kinf__buffer_append_str(buffer, kinf_str_from(name)) < 0)
-        return NULL;
+        return NULL; /* no memory */
     return kinf__buffer_cstr(buffer);
 }
 

@@ -53,14 +53,13 @@ size_t kinf__dead_nodes_free(struct kinf__dead_nodes *dead, size_t max)
 
 /* --- search --- */
 
-/* How many of `n` rising fragments are below `fragment`. Without branches that depend on the data.
- */
+/* How many of `n` rising fragments, at least one, are below `fragment`. Without branches that depend
+ * on the data. */
 static unsigned count_below(const uint64_t *fragments, unsigned n, uint64_t fragment)
 {
     unsigned base = 0;
 
-    if (n == 0)
-        return 0;
+    assert(n != 0); /* no leaf is empty, and an inner node has two children */
     while (n > 1) {
         unsigned half = n / 2;
 
@@ -148,7 +147,7 @@ struct kinf__node *kinf__node_alloc(unsigned level, bool is_index, const struct 
     for (unsigned i = 1; i < n_slots && level != 0; i++)
         text_len += kinf__key_len(slots[i].separator);
     if (text_len > UINT32_MAX)
-        return NULL;
+        return NULL; /* untested: separators of 4 GiB in one node */
     return alloc_node(level, is_index, text_len);
 }
 

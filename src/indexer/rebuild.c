@@ -272,7 +272,7 @@ static int build_index(struct kinf_snapshot *version, const struct entries *entr
     n = list_values(entries, index, texts); /* fewer, if it is stopped */
     result = sort_texts(texts, n, entries->stop);
     if (result < 0)
-        return result;
+        return result; /* untested: a race with stop, of one sort; no memory */
     for (size_t i = 0; i < n && !kinf__stop_is_set(entries->stop); i++) {
         items[i].entry = entries->items[texts[i].number].entry;
         items[i].value = (uint32_t)(texts[i].bytes - (const char *)items[i].entry);

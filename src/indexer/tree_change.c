@@ -232,8 +232,7 @@ static int renew(const struct path *path, unsigned depth, struct edit *edit)
         edit->n_old = 1;
         edit->n_new = all.n;
         edit->slots[0] = all.slots[0];
-        if (all.n == 1 && !all.slots[0].is_counted)
-            kinf__node_ref(all.slots[0].child);
+        assert(all.n == 0 || all.slots[0].is_counted); /* two children were joined to it */
         return 0;
     }
     return make_nodes(path, depth, &all, edit);

@@ -99,21 +99,15 @@ static void merge_delete(struct pending *pending, const struct kinf__notificatio
     set_object(&pending->object, NULL);
 }
 
+/* Of an object, so it is never KINF__NOTIFY_SYNCED. */
 static void merge(struct pending *pending, const struct kinf__notification *notification)
 {
-    switch (notification->type) {
-    case KINF__NOTIFY_ADD:
+    if (notification->type == KINF__NOTIFY_ADD)
         merge_add(pending, notification);
-        break;
-    case KINF__NOTIFY_UPDATE:
+    else if (notification->type == KINF__NOTIFY_UPDATE)
         set_object(&pending->object, notification->object);
-        break;
-    case KINF__NOTIFY_DELETE:
+    else
         merge_delete(pending, notification);
-        break;
-    case KINF__NOTIFY_SYNCED:
-        break;
-    }
 }
 
 /* Takes the references of what there is now out of it. */
@@ -176,7 +170,7 @@ static struct kinf__backlog *make(void)
     struct coalescing *backlog = calloc(1, sizeof *backlog);
 
     if (backlog == NULL)
-        return NULL;
+        return NULL; /* no memory */
     backlog->map = (struct kinf__hmap)KINF__HMAP_INIT;
     kinf__list_init(&backlog->order);
     kinf__list_init(&backlog->spares);

@@ -226,7 +226,7 @@ static int prepare_resync(struct kinf__delta_target *target, struct kinf__batch 
 
     if (rc < 0) {
         kinf_snapshot_unref(snapshot);
-        return rc;
+        return rc; /* no memory */
     }
     batch->snapshot = snapshot;
     kinf_cursor_all(&cursor, snapshot);
@@ -254,7 +254,7 @@ static int prepare(struct kinf__delta_target *target, const struct kinf_deltas *
     case KINF_DELTA_BOOKMARK:
         batch->write = KINF__WRITE_RESOURCE_VERSION;
         batch->resource_version = first->resource_version;
-        return 0;
+        break;
     }
     return 0;
 }
@@ -265,7 +265,7 @@ static int write_store(struct kinf_indexer *indexer, const struct kinf__batch *b
 {
     switch (batch->write) {
     case KINF__WRITE_NOTHING:
-        return 0;
+        break;
     case KINF__WRITE_CHANGES:
         return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
     case KINF__WRITE_ALL:

@@ -111,8 +111,6 @@ static const struct kinf_object *next_initial(struct kinf__listener *listener)
             &listener->subscriptions[listener->n_initial_told];
         const struct kinf_object *object;
 
-        if (subscription->initial == NULL)
-            continue;
         if (listener->cursor.snapshot != subscription->initial)
             kinf_cursor_all(&listener->cursor, subscription->initial);
         object = kinf_cursor_next(&listener->cursor);
@@ -248,8 +246,6 @@ int kinf__listener_new(const struct kinf_handler *handler, size_t n_subscription
 
 void kinf__listener_free(struct kinf__listener *listener)
 {
-    if (listener == NULL)
-        return;
     for (size_t i = 0; i < listener->n_subscriptions; i++)
         kinf_snapshot_unref(listener->subscriptions[i].initial);
     for (size_t i = listener->batch_begin; i < listener->batch_end; i++)

@@ -89,8 +89,7 @@ struct kinf__listener {
 KINF_MUST_CHECK int kinf__listener_new(const struct kinf_handler *handler, size_t n_subscriptions,
                                        int64_t now_ms, struct kinf__listener **ret_listener,
                                        struct kinf_error *err);
-/* Nobody pushes any more, and its thread has ended. Frees what waits, which may take a while. NULL
- * is allowed. */
+/* Nobody pushes any more, and its thread has ended. Frees what waits, which may take a while. */
 void kinf__listener_free(struct kinf__listener *listener);
 
 /* Gives the subscription what it tells first; consumed. Before the listener runs. */

@@ -93,7 +93,7 @@ static int check_metadata_path(const char *text, struct kinf_error *err)
     int rc = kinf_path_parse(text, &path, err);
 
     if (rc < 0)
-        return rc;
+        return rc; /* no memory: plan or index have parsed it */
     if (!is_metadata(path))
         rc = kinf__error_set(err, KINF_ERR_INVALID,
                              "path '%s': with metadata_only there is nothing but metadata", text);

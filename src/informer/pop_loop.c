@@ -43,7 +43,7 @@ static int handle_together(struct kinf_informer *informer, const struct kinf_del
         log_failure(informer, deltas, rc);
         kinf__processor_wake(&informer->processor);
         if (!kinf__informer_pause(informer, NO_MEMORY_RETRY_MS))
-            return KINF_ERR_STOPPED;
+            return KINF_ERR_STOPPED; /* untested: a stop in the tenth of a second without memory */
     }
     if (!kinf__stop_is_set(&informer->stop))
         kinf__batch_clear(&informer->batch);
@@ -108,8 +108,9 @@ static void resync(struct kinf_informer *informer, int64_t now_ms)
         return;
     if (kinf__processor_should_resync(&informer->processor, now_ms, is_drained) &&
         kinf_deltafifo_resync(informer->fifo, &err) == KINF_ERR_NO_MEMORY)
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "resync cut short resource=%s error=%s",
-                  informer->type->resource, KINF__QUOTED(err.message));
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, /* no memory */
+                  "resync cut short resource=%s error=%s", informer->type->resource,
+                  KINF__QUOTED(err.message));
     next_ms = kinf__processor_next_resync_ms(&informer->processor);
     informer->is_resynced = next_ms != KINF_FOREVER;
     if (next_ms < informer->next_chores_ms)

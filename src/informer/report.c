@@ -80,7 +80,7 @@ struct report {
     const struct kinf_informer *informer;
     struct kinf_informer_status status;
     uint64_t values[KINF__ARRAY_LEN(informer_families)];
-    char resource_version[64];
+    char resource_version[KINF__RESOURCE_VERSION_SIZE]; /* any fits */
     struct kinf__handler_report *handlers;
     size_t n_handlers;
 };
@@ -133,9 +133,8 @@ static int gather(struct report *report, const char *name, struct kinf_informer 
     };
     kinf_informer_status(informer, &report->status);
     now_ms = kinf__clock_now_ms();
-    if (kinf_indexer_resource_version(informer->indexer, report->resource_version,
-                                      sizeof report->resource_version) < 0)
-        report->resource_version[0] = '\0';
+    (void)!kinf_indexer_resource_version(informer->indexer, report->resource_version,
+                                         sizeof report->resource_version);
     fill_values(report, now_ms);
     return kinf__processor_report(&informer->processor, now_ms, &report->handlers,
                                   &report->n_handlers);

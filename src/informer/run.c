@@ -47,8 +47,8 @@ static int wait_for_signal(struct kinf_error *err)
         rc = take_signal(signals[n_taken], &before[n_taken], err);
         n_taken += rc == 0;
     }
-    while (rc == 0 && !kinf__waker_wait(&signalled, KINF__NEVER_MS))
-        continue;
+    if (rc == 0)
+        (void)kinf__waker_wait(&signalled, KINF__NEVER_MS);
     while (n_taken-- > 0)
         sigaction(signals[n_taken], &before[n_taken], NULL);
     return rc;
@@ -60,7 +60,7 @@ int kinf_run_until_signal(struct kinf_error *err)
     int rc = kinf__waker_init(&signalled, err);
 
     if (rc < 0)
-        return rc;
+        return rc; /* untested: the kernel refuses */
     sigemptyset(&wanted);
     for (size_t i = 0; i < N_SIGNALS; i++)
         sigaddset(&wanted, signals[i]);

@@ -437,7 +437,7 @@ static bool has_quiet_handlers(struct kinf_informer *informer)
 
     if (kinf__processor_report(&informer->processor, kinf__clock_now_ms(), &handlers, &n_handlers) <
         0)
-        return false;
+        return false; /* no memory */
     for (size_t i = 0; i < n_handlers; i++) {
         if (handlers[i].status.n_waiting != 0 && !handlers[i].is_dispatched)
             return false;
@@ -481,7 +481,7 @@ static void look_locked(struct kinf_informer *informer) KINF__REQUIRES(informer-
     char now[sizeof informer->seen_rv];
 
     if (kinf_informer_resource_version(informer, now, sizeof now) < 0)
-        return;
+        return; /* untested: any version fits */
     if (is_setback(informer->seen_rv, now))
         informer->n_setbacks++;
     strcpy(informer->seen_rv, now);

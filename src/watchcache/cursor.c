@@ -45,7 +45,7 @@ static bool has_key(const struct kinf__watch_cursor *cursor, const struct kinf_o
 bool kinf__entry_has_value(const struct kinf__entry *entry, uint32_t index, struct kinf_str value)
 {
     if (index >= entry->n_indices)
-        return false;
+        return false; /* untested: with a new index a new history begins */
     for (uint32_t at = entry->starts[index]; at < entry->starts[index + 1];) {
         struct kinf_str its_value = kinf__entry_value(entry, at);
 

@@ -60,6 +60,16 @@ size_t test_rounds(size_t n)
     return n / divisor != 0 ? n / divisor : 1;
 }
 
+void test_skip_in_valgrind(const char *why)
+{
+    const char *mode = getenv("KINF_TEST_MODE");
+
+    if (mode == NULL || strcmp(mode, "valgrind") != 0)
+        return;
+    print_message("not in valgrind: %s\n", why);
+    skip();
+}
+
 int64_t test_stop_limit_ms(void)
 {
     size_t i = how_slow();

@@ -28,6 +28,8 @@ size_t test_random_below(struct test_random *random, size_t limit);
 /* Fewer rounds under the sanitizers, which are 3 to 15 times slower: n in debug and release, n/4
  * under asan, n/8 under tsan, n/16 under valgrind, at least 1. */
 size_t test_rounds(size_t n);
+/* Ends the test as skipped if valgrind lacks what it needs: pidfd_open(), an end of a forked process without a look for leaks. */
+void test_skip_in_valgrind(const char *why);
 /* How long a stop may take; what makes everything slower does not make the promise longer. */
 int64_t test_stop_limit_ms(void);
 

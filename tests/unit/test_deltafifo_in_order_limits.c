@@ -163,6 +163,20 @@ static void out_of_memory_changes_nothing(void **state)
     fifo_sweep(f, fill_ring, bookmark);
 }
 
+static void a_list_that_no_memory_could_hold_is_refused(void **state)
+{
+    struct fifo_fixture *f = *state;
+    const struct kinf_object *objects[] = { NULL };
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    fifo_open_bare(f);
+    assert_int_equal(
+        kinf_deltafifo_replace(f->fifo, objects, SIZE_MAX / sizeof objects[0], "3", &err),
+        KINF_ERR_NO_MEMORY);
+    assert_int_equal(err.code, KINF_ERR_NO_MEMORY);
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 0);
+}
+
 static void out_of_memory_makes_no_queue(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -483,6 +497,7 @@ int main(void)
         T(lists_resyncs_and_bookmarks_pass_the_bound),
         T(bytes_are_those_of_the_queued_objects),
         T(out_of_memory_changes_nothing),
+        T(a_list_that_no_memory_could_hold_is_refused),
         T(out_of_memory_makes_no_queue),
         T(the_check_fires_on_broken_entries),
         T(the_check_fires_on_a_broken_queue),

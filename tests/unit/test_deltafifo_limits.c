@@ -180,6 +180,31 @@ static void a_list_that_comes_when_an_abort_has_begun_is_not_queued(void **state
     assert_int_equal(kinf_deltafifo_len(f->fifo), 0);
 }
 
+/* Neither is what is queued made room in for the tombstones of an empty one. */
+static void an_empty_list_that_comes_then_buries_nothing(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    fifo_add(f, "queued", "1");
+    kinf__stop_set(&f->fifo->stop);
+    assert_int_equal(fifo_try_replace(f, "3", (const char *const[]){ NULL }), KINF_ERR_STOPPED);
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 1);
+    assert_string_equal(fifo_processed_rv(f), "");
+}
+
+static void an_abort_gives_up_a_resync(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf_deltafifo_options options = fifo_known_options(f);
+
+    fifo_know(f, "known", "1");
+    options.known.each = stop_before_the_walk;
+    fifo_open(f, &options);
+    assert_int_equal(kinf_deltafifo_resync(f->fifo, NULL), KINF_ERR_STOPPED);
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 0);
+}
+
 static void what_succeeds_leaves_the_error_as_it_is(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -730,6 +755,8 @@ int main(void)
         T_BOTH(a_first_list_that_is_dropped_is_no_sync),
         T(an_abort_gives_up_the_list_that_is_being_queued),
         T_BOTH(a_list_that_comes_when_an_abort_has_begun_is_not_queued),
+        T_BOTH(an_empty_list_that_comes_then_buries_nothing),
+        T(an_abort_gives_up_a_resync),
         T_BOTH(what_succeeds_leaves_the_error_as_it_is),
         T_BOTH(the_queue_is_used_under_the_locks_below_it),
         T_BOTH(close_wakes_ten_blocked_pops),

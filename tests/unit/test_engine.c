@@ -12,11 +12,39 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <kinformer/metrics.h>
+
 #include "base/clock.h"
 #include "unit/deltafifo_fixture.h"
 #include "unit/engine_fixture.h"
 
 /* --- lists after the first --- */
+
+/* Time is simulated. */
+static void a_list_under_way_has_an_age(void **state)
+{
+    struct engine_fixture *f = *state;
+    struct kinf_metrics_source source = { .name = "main" };
+    char *text = NULL;
+
+    kinf__clock_begin_simulation();
+    ENGINE_START(f, ON_LIST("") "wait 1\n" LIST("10", POD("a", "3")),
+                 ON_WATCH("10") "status 200\n" END("11"));
+    assert_non_null(replay_wait_request(f->replay, 0, ENGINE_PATIENCE_MS));
+    kinf__clock_advance(7000);
+    source.informer = f->informer;
+    assert_int_equal(kinf_metrics_text(&source, 1, &text, NULL), 0);
+    assert_non_null(strstr(text, "\nkinformer_list_age_seconds{"));
+    assert_non_null(strstr(strstr(text, "\nkinformer_list_age_seconds{"), "} 7."));
+    free(text);
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "add end@11");
+    assert_int_equal(kinf_metrics_text(&source, 1, &text, NULL), 0);
+    assert_int_equal(
+        strncmp(strstr(strstr(text, "\nkinformer_list_age_seconds{"), "} "), "} 0.000\n", 8), 0);
+    free(text);
+    kinf__clock_end_simulation();
+}
 
 static void an_expired_watch_tells_what_was_missed(void **state)
 {
@@ -377,6 +405,7 @@ static void it_stops_at_once_in_every_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ENGINE_BOTH(a_list_under_way_has_an_age),
         ENGINE_BOTH(an_expired_watch_tells_what_was_missed),
         ENGINE_BOTH(a_list_with_nothing_new_tells_nothing),
         ENGINE_BOTH(one_that_was_made_anew_meanwhile_is_deleted_and_added),

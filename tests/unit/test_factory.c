@@ -4,6 +4,8 @@
  */
 #include "informer/informer.h"
 
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -225,6 +227,20 @@ static void conflicting_request_is_refused_by_name(void **state)
     expect_refused(f, &options, KINF_ERR_INVALID, "on_watch_error");
 }
 
+static void error_callback_of_another_context_is_refused(void **state)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct factory_fixture *f = *state;
+    struct kinf_informer *informer;
+
+    options.on_watch_error = ignore_error;
+    options.on_watch_error_ctx = &f->recorders[0];
+    informer = ask(f, &options);
+    assert_ptr_equal(ask(f, &options), informer);
+    options.on_watch_error_ctx = &f->recorders[1];
+    expect_refused(f, &options, KINF_ERR_INVALID, "on_watch_error");
+}
+
 static void handler_of_a_refused_request_is_told_nothing(void **state)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -405,8 +421,11 @@ static void shut_down_here(struct recorder *recorder, const char *line)
 {
     if (strcmp(line, "add! x@1") == 0)
         recorder_set_result(recorder, kinf_factory_shutdown(recorder->react_ctx, NULL));
+    if (strcmp(line, "synced") == 0)
+        kinf_factory_free(recorder->react_ctx);
 }
 
+/* And a freeing does nothing. */
 static void shutdown_from_a_callback_is_refused(void **state)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -421,6 +440,8 @@ static void shutdown_from_a_callback_is_refused(void **state)
     feed(informer, "x");
     recorder_expect(&f->recorders[0], "add! x@1", "synced");
     assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_STATE);
+    assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "done");
 }
 
 static void *ask_often(void *ctx)
@@ -482,6 +503,66 @@ static void shutdown_ends_whatever_is_under_way(void **state)
     pthread_join(thread, NULL);
 }
 
+struct shutdown {
+    struct factory_fixture *f;
+    _Atomic(bool) is_over;
+    bool was_over; /* before the request */
+    pthread_t thread;
+    bool has_thread;
+};
+
+static void *shut_down_and_say_so(void *ctx)
+{
+    struct shutdown *shutdown = ctx;
+
+    kinf_factory_shutdown(shutdown->f->factory, NULL);
+    shutdown->is_over = true;
+    return NULL;
+}
+
+/* Of a request that adds it to a store with an object: the shutdown comes in the midst. */
+static int index_during_shutdown(const struct kinf_object *object, struct kinf_index_values *values,
+                                 void *ctx)
+{
+    struct shutdown *shutdown = ctx;
+
+    (void)object;
+    (void)values;
+    if (!shutdown->has_thread) {
+        if (pthread_create(&shutdown->thread, NULL, shut_down_and_say_so, shutdown) != 0)
+            abort();
+        shutdown->has_thread = true;
+        poll(NULL, 0, 50); /* enough for one that does not wait */
+        shutdown->was_over = shutdown->is_over;
+    }
+    return 0;
+}
+
+static void shutdown_waits_for_the_request_under_way(void **state)
+{
+    struct factory_fixture *f = *state;
+    struct shutdown shutdown = { .f = f };
+    const struct kinf_index index = { .name = "slow",
+                                      .function = index_during_shutdown,
+                                      .ctx = &shutdown };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    options.handler = recorder_handler(&f->recorders[0]);
+    informer = ask(f, &options);
+    start(f);
+    feed(informer, "x");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced");
+    options.handler = (struct kinf_handler){ .ctx = NULL };
+    options.indices = &index;
+    options.n_indices = 1;
+    assert_ptr_equal(ask(f, &options), informer);
+    assert_true(shutdown.has_thread);
+    assert_false(shutdown.was_over);
+    pthread_join(shutdown.thread, NULL);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "done");
+}
+
 /* --- memory --- */
 
 static void requests_without_memory_change_nothing(void **state)
@@ -526,6 +607,7 @@ int main(void)
         TEST(request_may_leave_tuning_as_it_is),
         TEST(order_of_paths_does_not_count),
         TEST(conflicting_request_is_refused_by_name),
+        TEST(error_callback_of_another_context_is_refused),
         TEST(handler_of_a_refused_request_is_told_nothing),
         TEST(malformed_request_leaves_nothing_behind),
         TEST(indices_of_all_requests_are_there),
@@ -538,6 +620,7 @@ int main(void)
         TEST(shutdown_from_a_callback_is_refused),
         TEST(requests_at_once_make_one_informer),
         TEST(shutdown_ends_whatever_is_under_way),
+        TEST(shutdown_waits_for_the_request_under_way),
         TEST(requests_without_memory_change_nothing),
     };
 

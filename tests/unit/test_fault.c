@@ -19,6 +19,7 @@
 #include "rest/inflate.h"
 #include "serve/endpoint.h"
 #include "serve/exchange_priv.h"
+#include "serve/passthrough.h"
 #include "fault/fault_endpoint.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
@@ -1030,6 +1031,54 @@ static void step_once(struct fixture *f, const char *target)
     kinf__exchange_free(exchange);
 }
 
+static void a_warning_that_there_is_no_memory_for_leaves_those_before(void **state)
+{
+    struct kinf__answer answer = { .code = 200 };
+    bool has_failed = true;
+
+    (void)state;
+    kinf__answer_warn(&answer, "before");
+    for (size_t n = 1; has_failed; n++) {
+        test_fail_allocation(n);
+        kinf__answer_warn(&answer, "%s", quotes);
+        has_failed = test_allocation_failed();
+        assert_string_equal(kinf__buffer_cstr(&answer.warnings), "299 - \"before\"");
+        assert_int_equal(answer.warnings.len > sizeof "299 - \"before\"", !has_failed);
+    }
+    kinf__buffer_release(&answer.warnings);
+}
+
+/* Answered is what has at most as many bytes as the API server's limit. */
+static void a_body_beyond_the_limit_is_refused_and_not_written(void **state)
+{
+    static const struct {
+        size_t more;
+        int code;
+    } rows[] = { { 0, 200 }, { 1, 413 } };
+    static const struct kinf__header chunked = { "Transfer-Encoding", "chunked" };
+    static const char piece[KINF__PASS_BODY_MAX];
+    const struct kinf__exchange_owner owner = { .wake = wake, .cut_off = wake, .is_gone = is_gone };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        const struct kinf__request_head head =
+            kinf__request_head_of("POST", KINF_STR("/api/v1/namespaces/n/pods"), &chunked, 1);
+        struct kinf__exchange *exchange = kinf__exchange_new(f->server, &owner, &head, NULL);
+        const struct kinf__answer *answer;
+
+        assert_non_null(exchange);
+        assert_null(kinf__exchange_step(exchange));
+        assert_int_equal(kinf__exchange_take_body(exchange, piece, sizeof piece), sizeof piece);
+        assert_int_equal(kinf__exchange_take_body(exchange, piece, rows[i].more), rows[i].more);
+        kinf__exchange_end_body(exchange);
+        answer = kinf__exchange_step(exchange);
+        assert_non_null(answer);
+        assert_int_equal(answer->code, rows[i].code);
+        assert_int_equal(atomic_load(&f->n_writes), 1);
+        kinf__exchange_free(exchange);
+    }
+}
+
 static void without_memory_nothing_is_lost(void **state)
 {
     static const char *const lines[] = {
@@ -1093,6 +1142,8 @@ int main(void)
         SERVED(a_user_agent_is_told_by_its_name),
         SERVED(requests_are_written_down),
         SERVED(faults_are_changed_while_it_runs),
+        cmocka_unit_test(a_warning_that_there_is_no_memory_for_leaves_those_before),
+        SERVED(a_body_beyond_the_limit_is_refused_and_not_written),
         SERVED(without_memory_nothing_is_lost),
     };
 

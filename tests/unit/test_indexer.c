@@ -3,6 +3,7 @@
  */
 #include "indexer/indexer.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -497,6 +498,56 @@ static void indices_are_added_to_a_populated_store(void **state)
     assert_string_equal(names.items[1], "byNamespace");
 }
 
+static int index_nothing(const struct kinf_object *object, struct kinf_index_values *values,
+                         void *ctx)
+{
+    (void)object;
+    (void)values;
+    (void)ctx;
+    return 0;
+}
+
+static void *add_an_index(void *ctx)
+{
+    static const struct kinf_index by_namespace = { "byNamespace", NULL, index_by_namespace, NULL };
+
+    (void)ctx;
+    if (kinf_indexer_add_indices(indexer, &by_namespace, 1, NULL) < 0)
+        abort();
+    return NULL;
+}
+
+/* While a list is made into a version: once, and on another thread, since this one writes nothing. */
+static int index_while_one_is_added(const struct kinf_object *object,
+                                    struct kinf_index_values *values, void *ctx)
+{
+    bool *is_due = ctx;
+    pthread_t thread;
+
+    if (*is_due) {
+        *is_due = false;
+        if (pthread_create(&thread, NULL, add_an_index, NULL) != 0)
+            abort();
+        pthread_join(thread, NULL);
+    }
+    return index_nothing(object, values, ctx);
+}
+
+static void a_list_that_comes_while_an_index_is_added_has_its_values(void **state)
+{
+    bool is_due = false;
+    const struct kinf_index slow = { "slow", NULL, index_while_one_is_added, &is_due };
+
+    (void)state;
+    assert_int_equal(kinf_indexer_add_indices(indexer, &slow, 1, NULL), 0);
+    is_due = true;
+    REPLACE("9", "x/1", "1", "foo", "y/2", "1", "bar");
+    assert_false(is_due);
+    assert_rv("9");
+    assert_text(indexer_by_index(indexer, "byNamespace", "x"), "x/1");
+    assert_text(indexer_by_index(indexer, "byWord", "bar"), "y/2");
+}
+
 static void a_name_that_is_taken_adds_no_index(void **state)
 {
     const struct kinf_index indices[] = { { "byNamespace", NULL, index_by_namespace, NULL },
@@ -744,6 +795,7 @@ int main(void)
         TEST(what_fails_while_an_index_is_added_is_counted),
         TEST(values_with_nul_or_too_long_are_refused),
         TEST(indices_are_added_to_a_populated_store),
+        TEST(a_list_that_comes_while_an_index_is_added_has_its_values),
         TEST(a_name_that_is_taken_adds_no_index),
         TEST(an_index_needs_a_name_and_one_way_to_its_values),
         TEST(paths_index_strings_numbers_and_truths),

@@ -101,6 +101,14 @@ static void members_come_in_any_order_and_form(void **state)
         { "{\"kind\":\"Table\",\"apiVersion\":\"furniture.example.com/v1\",\"metadata\":"
           "{\"resourceVersion\":\"5\"},\"items\":[]}",
           "rv=5" },
+        /* No counts, so it is not known. */
+        { "{\"metadata\":{\"resourceVersion\":\"5\",\"remainingItemCount\":-3},\"items\":[]}",
+          "rv=5" },
+        { "{\"metadata\":{\"resourceVersion\":\"5\",\"remainingItemCount\":\"3\"},\"items\":[]}",
+          "rv=5" },
+        { "{\"metadata\":{\"resourceVersion\":\"5\",\"remainingItemCount\":"
+          "99999999999999999999},\"items\":[]}",
+          "rv=5" },
         { "{\"kind\":null,\"apiVersion\":7,\"metadata\":{\"resourceVersion\":\"5\",\"continue\":"
           "null},"
           "\"items\":[]}",
@@ -128,6 +136,8 @@ static void what_is_no_list_is_an_error(void **state)
         { "{\"a\":1 \"b\":2}", KINF_ERR_PARSE, "list: value end expected" },
         { "{\"a\":1,}", KINF_ERR_PARSE, "list: key expected" },
         { "{\"a\":01}", KINF_ERR_PARSE, "" },
+        { "{\"a\":nil}", KINF_ERR_PARSE, "list: " },
+        { "{\"a\\x\":1}", KINF_ERR_PARSE, "list: " },
         { "{\"items\":{},\"metadata\":{}}", KINF_ERR_PARSE, "items are no array" },
         { "{\"items\":[],\"items\":[]}", KINF_ERR_PARSE, "items are there twice" },
         { "{\"items\":[" ITEM("x") " " ITEM("y") "]}", KINF_ERR_PARSE, "list: item end expected" },
@@ -252,6 +262,23 @@ static void an_item_above_the_limit_is_not_kept(void **state)
     stream_driver_release(&list);
 }
 
+/* It has no end that could be found without reading it as a number. */
+static void a_number_above_the_limit_in_place_of_an_item_ends_the_list(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct stream_driver list;
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof text, "{\"items\":[1%0300d]}", 0);
+    stream_driver_init_list(&list, "Thing", 200);
+    assert_int_equal(
+        stream_driver_decode(&list, text, strlen(text), (struct test_cut){ .step = 1 }, &err),
+        KINF_ERR_PARSE);
+    assert_non_null(strstr(err.message, "list: "));
+    stream_driver_release(&list);
+}
+
 static void a_member_above_the_limit_ends_the_list(void **state)
 {
     struct stream_driver list;
@@ -359,6 +386,7 @@ int main(void)
         cmocka_unit_test(an_item_nested_too_deep_is_passed_over),
         cmocka_unit_test(an_item_above_the_limit_is_not_kept),
         cmocka_unit_test(a_member_above_the_limit_ends_the_list),
+        cmocka_unit_test(a_number_above_the_limit_in_place_of_an_item_ends_the_list),
         cmocka_unit_test(a_callback_ends_the_list),
         cmocka_unit_test(small_pieces_of_a_large_item_stay_cheap),
         cmocka_unit_test(no_memory_is_an_error_and_leaks_nothing),

@@ -679,6 +679,35 @@ static void a_client_is_not_freed_before_its_informers(void **state)
     assert_int_equal(n_lines, 0);
 }
 
+static void an_informer_needs_a_resource(void **state)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = make_client();
+    kinf_auto_informer struct kinf_informer *informer = NULL;
+
+    (void)state;
+    assert_int_equal(kinf_informer_new(client, &options, &informer, &err), KINF_ERR_INVALID);
+    expect_line("an informer needs a resource");
+    assert_null(informer);
+    kinf_client_free(client);
+}
+
+static void an_informer_is_freed_at_the_end_of_its_block(void **state)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_client *client = make_client();
+
+    (void)state;
+    {
+        kinf_auto_informer struct kinf_informer *informer = NULL;
+
+        assert_int_equal(kinf__informer_new_for_type(client, pods(), &options, &informer, NULL), 0);
+    }
+    kinf_client_free(client); /* which an informer would hold */
+    assert_int_equal(n_lines, 0);
+}
+
 static void a_client_is_not_freed_before_its_factories(void **state)
 {
     struct kinf_client *client = make_client();
@@ -888,6 +917,8 @@ int main(void)
         MISUSE_TEST(a_body_that_is_counted_is_there),
         MISUSE_TEST(an_error_says_which_argument),
         MISUSE_TEST(a_client_is_not_freed_before_its_informers),
+        MISUSE_TEST(an_informer_needs_a_resource),
+        MISUSE_TEST(an_informer_is_freed_at_the_end_of_its_block),
         MISUSE_TEST(a_client_is_not_freed_before_its_factories),
         MISUSE_TEST(a_fake_keeps_its_client_and_waits_for_its_informers),
         MISUSE_TEST(what_is_lent_is_not_started_stopped_or_freed_by_hand),

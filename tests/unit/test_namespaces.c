@@ -5,6 +5,7 @@
 #include "informer/informer.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -498,8 +499,11 @@ static void stop_here(struct recorder *recorder, const char *line)
 {
     if (strcmp(line, "add! x@1") == 0)
         recorder_set_result(recorder, kinf_namespaces_stop(recorder->react_ctx, NULL));
+    if (strcmp(line, "synced") == 0)
+        kinf_namespaces_free(recorder->react_ctx);
 }
 
+/* And a freeing does nothing. */
 static void stopping_from_a_callback_is_refused(void **state)
 {
     struct namespaces_fixture *f = *state;
@@ -513,6 +517,40 @@ static void stopping_from_a_callback_is_refused(void **state)
     feed(f, "b", NULL);
     recorder_expect(&f->recorders[0], "add! x@1", "synced");
     assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_STATE);
+    feed_change(f, "a", "x", "2");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "update x@1 x@2");
+}
+
+struct stop_from_within {
+    struct namespaces_fixture *f;
+    _Atomic(int) result;
+};
+
+static int stop_in_transform(const struct kinf_object *object,
+                             const struct kinf_object **ret_object, void *ctx)
+{
+    struct stop_from_within *stop = ctx;
+
+    stop->result = kinf_namespaces_stop(stop->f->namespaces, NULL);
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+/* Which is user code of one of the namespaces. */
+static void stopping_from_a_transform_is_refused(void **state)
+{
+    struct namespaces_fixture *f = *state;
+    struct stop_from_within stop = { .f = f };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    options.transform = stop_in_transform;
+    options.transform_ctx = &stop;
+    make_with(f, &options, (const char *const[]){ "a", "b", NULL });
+    start(f);
+    feed(f, "a", NULL);
+    feed(f, "b", "x");
+    wait_all_synced(f);
+    assert_int_equal(stop.result, KINF_ERR_STATE);
 }
 
 static void waiting_names_who_is_not_synced(void **state)
@@ -684,6 +722,7 @@ int main(void)
         TEST(a_second_start_is_refused_and_changes_nothing),
         TEST(a_start_that_fails_stops_all_of_them),
         TEST(stopping_from_a_callback_is_refused),
+        TEST(stopping_from_a_transform_is_refused),
         TEST(waiting_names_who_is_not_synced),
         TEST(version_is_waited_for_in_its_namespace),
         TEST(lists_are_sorted_by_key_across_namespaces),

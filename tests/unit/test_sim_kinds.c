@@ -869,7 +869,10 @@ static void names_have_forms(void **state)
     assert_string_equal(why, "must be no more than 63 bytes");
     assert_false(kinf__name_is(KINF__NAME_SUBDOMAIN, longest, why));
     assert_string_equal(why, "must be no more than 253 characters");
+    assert_false(kinf__name_is(KINF__NAME_CONFIG_KEY, longest, why));
+    assert_string_equal(why, "must be no more than 253 characters");
     longest[253] = '\0';
+    assert_true(kinf__name_is(KINF__NAME_CONFIG_KEY, longest, why));
     assert_true(kinf__name_is(KINF__NAME_SUBDOMAIN, longest, why));
     longest[64] = '\0';
     assert_false(kinf__name_is(KINF__NAME_LABEL, longest, why));

@@ -276,6 +276,64 @@ static void list_that_cannot_be_dated_expires_every_watch(void **state)
     }
 }
 
+/* W5: nor do changes at versions that do not rise. */
+static void changes_out_of_order_expire_every_watch(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    kinf_auto_object const struct kinf_object *b = watchcache_object("b@13");
+    kinf_auto_object const struct kinf_object *a = watchcache_object("a@12");
+    kinf_auto_object const struct kinf_object *c = watchcache_object("c@14");
+    const struct kinf_delta deltas[] = { { .type = KINF_DELTA_UPDATED, .object = b },
+                                         { .type = KINF_DELTA_UPDATED, .object = a },
+                                         { .type = KINF_DELTA_UPDATED, .object = c } };
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1", "b@2");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_delta(f, deltas, 3);
+    watch_expect(&watch, "EXPIRED");
+    watch_end(&watch);
+    assert_int_equal(kinf__watchcache_version(f->cache), 14);
+    watchcache_check(f);
+}
+
+/* Tells the cache of an object that looks as the one in the store, and is not that. */
+static void tell_of_another(enum kinf__store_write write, const struct kinf__notification *changes,
+                            size_t n_changes, int64_t now_ms, void *ctx)
+{
+    const struct kinf__sink *sink = ctx;
+    struct kinf__notification change = changes[0];
+    kinf_auto_object const struct kinf_object *other = watchcache_object("a@15");
+
+    assert_int_equal(n_changes, 1);
+    change.object = other;
+    sink->on_write(write, &change, 1, now_ms, sink->ctx);
+}
+
+/* W5: what the store does not have nobody is told; who watched is to look there. */
+static void changes_that_the_store_does_not_have_expire_every_watch(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__sink sink = kinf__watchcache_sink(f->cache);
+
+    for (int is_list = 0; is_list <= 1; is_list++) {
+        struct watch watch;
+
+        watchcache_replace(f, "5", "z@1");
+        watchcache_replace(f, "10", "a@1");
+        watch_from(f, &watch, 10, NULL);
+        f->informer->sink = (struct kinf__sink){ tell_of_another, &sink };
+        if (is_list)
+            watchcache_replace(f, "20", "a@15");
+        else
+            watchcache_put(f, "a@15");
+        f->informer->sink = sink;
+        watch_expect(&watch, "EXPIRED");
+        watch_end(&watch);
+        watchcache_check(f);
+    }
+}
+
 /* Its own version is not known, since the arrival of what was deleted was missed. */
 static void missed_deletion_is_dated_by_what_comes_next(void **state)
 {
@@ -397,6 +455,42 @@ static void selection_is_by_namespace_name_and_index(void **state)
     watchcache_delete(f, "n/b@16:two");
     for (size_t i = 0; i < KINF__ARRAY_LEN(filters); i++) {
         watch_expect(&watches[i], told[i]);
+        watch_end(&watches[i]);
+    }
+}
+
+/* Many events of others in front of one's own are passed over in several calls. */
+static void watch_pauses_in_many_events_of_others(void **state)
+{
+    const struct kinf__watch_filter filters[] = {
+        { .name_space = "n" },
+        { .match = watch_match_app, .match_ctx = (char[]){ "x" } },
+    };
+    struct watchcache_fixture *f = *state;
+    struct watch watches[KINF__ARRAY_LEN(filters)];
+    char text[32];
+
+    watchcache_replace(f, "10", "a@1");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(filters); i++)
+        watch_from(f, &watches[i], 10, &filters[i]);
+    for (int i = 11; i < 3000; i++) {
+        snprintf(text, sizeof text, "a@%d", i);
+        watchcache_put(f, text);
+    }
+    watchcache_put(f, "n/b@3000+x");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(filters); i++) {
+        struct kinf__watch_event event;
+        size_t n_pauses = 0;
+        int rc;
+
+        while ((rc = kinf__watch_cursor_next(watches[i].cursor, &event)) ==
+               KINF__WATCH_CURSOR_PAUSED)
+            n_pauses++;
+        assert_int_equal(rc, 1);
+        assert_in_range(n_pauses, 1, 100);
+        watch_event_text(&event, text, sizeof text);
+        assert_string_equal(text, "ADDED n/b@3000");
+        watch_expect(&watches[i], "");
         watch_end(&watches[i]);
     }
 }
@@ -1017,6 +1111,8 @@ static void recent_events_are_the_newest_first_without_bookmarks(void **state)
     expect_recent(f, 8, "DELETED d/b@14, ADDED d/c@12, MODIFIED d/a@11");
     expect_recent(f, 2, "DELETED d/b@14, ADDED d/c@12");
     expect_recent(f, 0, "");
+    watchcache_replace(f, "20", "a@11", "c@12", "d@15"); /* with a bookmark of its own */
+    expect_recent(f, 2, "ADDED d/d@15, DELETED d/b@14");
 }
 
 static size_t store_bytes_of(struct watchcache_fixture *f)
@@ -1093,6 +1189,7 @@ static void check_finds_what_is_broken(void **state)
     BREAK(f->cache->version, 11);
     BREAK(f->cache->asked, history->end + 1);
     BREAK(f->cache->n_cursors, 2);
+    BREAK(f->cache->held_bytes, 1);
     BREAK(watch.cursor->is_armed, false);
     BREAK(watch.cursor->next, history->end + 1);
     BREAK(watch.cursor->bucket->n_cursors, 2);
@@ -1128,11 +1225,14 @@ int main(void)
         WATCHCACHE_TEST(list_of_many_enters_whole),
         WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
         WATCHCACHE_TEST(list_that_cannot_be_dated_expires_every_watch),
+        WATCHCACHE_TEST(changes_out_of_order_expire_every_watch),
+        WATCHCACHE_TEST(changes_that_the_store_does_not_have_expire_every_watch),
         WATCHCACHE_TEST(missed_deletion_is_dated_by_what_comes_next),
         WATCHCACHE_TEST(version_moves_with_the_history_and_not_with_the_store),
         WATCHCACHE_TEST(objects_enter_and_leave_a_selection),
         WATCHCACHE_TEST(successor_is_told_as_another_object),
         WATCHCACHE_TEST(selection_is_by_namespace_name_and_index),
+        WATCHCACHE_TEST(watch_pauses_in_many_events_of_others),
         WATCHCACHE_TEST(replay_of_a_snapshot_asks_the_same_selection),
         WATCHCACHE_TEST(unknown_index_is_refused),
         WATCHCACHE_TEST(added_index_begins_a_new_history),
