@@ -22,11 +22,12 @@
 #include "informer/informer.h"
 #include "informer/saved.h"
 #include "object/packed.h"
+#include "unit/engine_ways.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
 
 #define N_FOLLOWERS 8
-#define N_INFORMERS KINF__ARRAY_LEN(views)
+#define N_INFORMERS ENGINE_N_VIEWS
 #define PATIENCE_MS 30000
 #define N_RESTARTS  8 /* of a life, at most */
 /* The test decides when it is over. */
@@ -34,7 +35,7 @@
 
 /* Each informer has its own namespace and selector, so that the server can tell them apart; shard and
  * part are drawn for each life. */
-static struct server_view views[] = {
+static struct server_view views[N_INFORMERS] = {
     { .name_space = NULL },
     { .only_labelled = true },
     { .name_space = "ns0" },
@@ -469,24 +470,24 @@ static int index_by_serial(const struct kinf_object *object, struct kinf_index_v
 }
 
 /* What is seen and kept of objects. */
-static void fill_view(struct engine *engine, size_t i, struct kinf_informer_options *options)
+static void fill_view(const size_t *ways, struct kinf_informer_options *options)
 {
     static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" },
                              *const metadata[] = { "metadata" };
-    struct server_view *view = &views[i];
-    bool keeps = below(engine, 2) == 0, is_by_field = below(engine, 2) == 0;
+    struct server_view *view = &views[ways[CHOICE_VIEW]];
+    bool is_by_field = ways[CHOICE_FIELD_SELECTOR] != 0;
 
-    view->only_shard = below(engine, 2) == 0;
-    view->part = (enum server_part)below(engine, SERVER_ALL_METADATA + 1);
+    view->only_shard = ways[CHOICE_SHARD] != 0;
+    view->part = (enum server_part)ways[CHOICE_PART];
     options->name_space = is_by_field ? NULL : view->name_space;
-    options->field_selector = is_by_field ? field_selectors[i] : NULL;
+    options->field_selector = is_by_field ? field_selectors[ways[CHOICE_VIEW]] : NULL;
     options->label_selector = view->only_labelled ? "app=a" : NULL;
     options->shard_selector = view->only_shard ? SERVER_SHARD : NULL;
     options->metadata_only = view->part >= SERVER_METADATA;
     if (view->part == SERVER_ALL_METADATA) {
         options->keeps = metadata;
         options->n_keeps = 1;
-    } else if (view->part == SERVER_WITHOUT_TEXT && keeps) {
+    } else if (view->part == SERVER_WITHOUT_TEXT && ways[CHOICE_KEEPS] != 0) {
         options->keeps = serial;
         options->n_keeps = 1;
     } else if (view->part == SERVER_WITHOUT_TEXT) {
@@ -495,7 +496,6 @@ static void fill_view(struct engine *engine, size_t i, struct kinf_informer_opti
     }
 }
 
-/* Each on its own, so that over some lives every two meet in every way. */
 static void fill_options(struct engine *engine, size_t view, struct kinf_informer_options *options)
 {
     static const struct kinf_index indices[] = {
@@ -503,19 +503,20 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
         { "bySerial", "data.serial", NULL, NULL },
         { "bySerialFunction", NULL, index_by_serial, NULL },
     };
+    size_t ways[N_CHOICES];
 
+    engine_ways_choose(&engine->random, view, ways);
     server_model_set_options(options);
-    fill_view(engine, view, options);
+    fill_view(ways, options);
     options->indices = indices;
-    /* Of metadata alone there is no serial. */
-    options->n_indices = options->metadata_only ? 1 : below(engine, KINF__ARRAY_LEN(indices) + 1);
-    options->transform = below(engine, 2) == 0 ? copy_object : NULL;
-    options->fifo_order = below(engine, 2) == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
-    options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
-    options->page_size = below(engine, 3) == 0 ? 2 + below(engine, 7) : 0; /* 1: a verification */
-    options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
-    options->compressed = options->transform == NULL && below(engine, 2) == 0;
-    options->accept_gzip = below(engine, 2) == 0;
+    options->n_indices = ways[CHOICE_INDICES];
+    options->transform = ways[CHOICE_TRANSFORM] != 0 ? copy_object : NULL;
+    options->fifo_order = ways[CHOICE_FIFO] != 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
+    options->initial = (enum kinf_initial)ways[CHOICE_INITIAL];
+    options->page_size = ways[CHOICE_PAGES] != 0 ? 2 + below(engine, 7) : 0; /* 1: a verification */
+    options->max_queue_bytes = ways[CHOICE_QUEUE] != 0 ? 1 + below(engine, 4000) : 0;
+    options->compressed = ways[CHOICE_COMPRESSED] != 0;
+    options->accept_gzip = ways[CHOICE_GZIP] != 0;
 }
 
 static int load(kinf__saved_object_cb *callback, void *callback_ctx,
@@ -880,18 +881,20 @@ static void live(struct engine *engine)
 static void stores_and_handlers_follow_a_server_that_goes_wrong(void **state)
 {
     struct engine engine = { .random = test_random_init("engine_model") };
-    size_t n_objects = kinf__object_count(), n_fds, n_threads;
+    size_t n_objects = kinf__object_count(), n_lives = test_rounds(30), n_fds, n_threads;
 
     (void)state;
     live(&engine);
     n_fds = count_entries("/proc/self/fd");
     n_threads = count_entries("/proc/self/task");
-    for (size_t lives = test_rounds(30); lives > 0; lives--) {
+    for (size_t lives = n_lives; lives > 0; lives--) {
         live(&engine);
         assert_int_equal(kinf__object_count(), n_objects);
         wait_for_entries("/proc/self/fd", n_fds);
         wait_for_entries("/proc/self/task", n_threads);
     }
+    if (n_lives == 30) /* not in slow builds */
+        engine_ways_check();
 }
 
 int main(void)
