@@ -358,14 +358,14 @@ coverage: ## run unit tests and programs on both servers, and write what of src/
 	@find build/coverage -name '*.gcda' -delete
 	-@$(MAKE) --no-print-directory -s MODE=coverage unit
 	-@KINF_TEST_SERVER=sim KINF_TEST_BUILD=coverage python3 -B tests/integration/run.py \
-	  $(filter-out $(addprefix test_,$(COVERAGE_WITHOUT)),$(patsubst tests/integration/%.py,%,$(wildcard tests/integration/test_*.py)))
+	  $(filter-out $(addprefix test_,$(COVERAGE_WITHOUT)),$(patsubst tests/integration/%.py,%,$(wildcard tests/integration/test_*.py))) test_serve_fair.Probes
 	-@KINF_TEST_BUILD=coverage python3 -B tests/integration/run.py $(addprefix test_,$(COVERAGE_MODULES))
 	@gcovr --root . --filter src/ --exclude-unreachable-branches --json build/coverage/gcovr.json build/coverage/src
 	@scripts/coverage.py $(COVERAGE_MODULES) < build/coverage/gcovr.json > tests/COVERAGE.md
 
 # Not of `make test`: it is 20 to 50 times slower, and sees little that ASan does not: what is read before it was written.
 # What such a machine is too slow for fails there, and is left out.
-TOO_SLOW_IN_VALGRIND := reflector swept_library swept_server
+TOO_SLOW_IN_VALGRIND := controller_sync reflector swept_library swept_server
 valgrind: ## run the unit tests of the debug build under valgrind, all that do not measure time (hours) or T="informer serve_watch"
 	@scripts/install-deps.sh build test valgrind
 	@$(MAKE) --no-print-directory -s MODE=debug $(if $(T),$(addprefix build/debug/tests/test_,$(T)),build-tests)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Prints tests/COVERAGE.md from what gcovr says in JSON (standard input): lines and branches of src/ by folder, and which
 lines of the folders that promise a share none of those tests runs, sorted by why. The arguments are the integration tests
-that were run on the real server, beside most of them on kinformer-sim."""
+that were run on the real server, beside most of them on kinformer-sim. The exit status is 1 when nothing says of a line why
+it is not run: neither what stands there, nor a comment `untested: ...` in it, in one of those beside it that are not run,
+or in the line before these."""
 
 import collections
 import itertools
@@ -27,10 +29,12 @@ REASONS = [
      "The answer to a failed allocation: sweeps make each fail on the ways of their programs (`test_swept_library`, `test_swept_server`); "
      "these are on ways beside them, or allocated by a library that cannot be made to fail"),
     (r"_errno\(|KINF_ERR_SYSTEM", "", "What the kernel refuses: descriptors, epoll, signals; `test_bad_calls` refuses calls of sockets alone"),
-    (r'return (false|".*");', r"(is_sound|_check)$|^(covers|check_(?!config_key))|wrong",
+    (r'return (false|".*");', r"(is_sound|_check)$|^(covers|check$|check_(?!config_key))|wrong",
      "A model's question whether all is in order, which no test has answered by no"),
 ]
-OTHERS = "The others"
+BESIDE = "What a comment beside the code says why"
+OTHERS = "The others, of which nothing says why"
+COMMENT = re.compile(r"/\* untested: (.*?) \*/", re.S)
 # `kinf__x(` at the beginning of a function's head, which has no indentation.
 FUNCTION = re.compile(r"^(?![#/}\s])[\w\s*]*?(\w+)\(")
 
@@ -42,11 +46,15 @@ def row(name, lines, branches):
     return f"| {name} | {counts(lines)} | {counts(branches)} |"
 
 
-def ranges(numbers):
-    """[3, 4, 5, 9] as 3-5, 9."""
+def runs(numbers):
+    """[3, 4, 5, 9] as (3, 5), (9, 9)."""
     for _, group in itertools.groupby(enumerate(sorted(numbers)), lambda item: item[1] - item[0]):
         group = [number for _, number in group]
-        yield f"{group[0]}-{group[-1]}" if len(group) > 1 else f"{group[0]}"
+        yield group[0], group[-1]
+
+
+def text_of(run):
+    return f"{run[0]}" if run[0] == run[1] else f"{run[0]}-{run[1]}"
 
 
 def function_of(source, number):
@@ -67,19 +75,28 @@ def reason_of(source, number):
 
 
 def print_missing(missing):
-    """`missing`: {file: [line]}"""
+    """`missing`: {file: [line]}. Returns how many have no reason."""
     by_reason = collections.defaultdict(lambda: collections.defaultdict(list))
+    beside, n_beside = [], 0
     for name, numbers in sorted(missing.items()):
         with open(name, encoding="utf-8") as file:
             source = file.read().split("\n")
-        for number in numbers:
-            by_reason[reason_of(source, number)][name].append(number)
+        for run in runs(numbers):
+            if said := COMMENT.search("\n".join(source[run[0] - 2:run[1]])):
+                beside.append(f"- `{name}`: {text_of(run)}: {' '.join(said[1].split())}")
+                n_beside += run[1] - run[0] + 1
+                continue
+            for number in range(run[0], run[1] + 1):
+                by_reason[reason_of(source, number)][name].append(number)
     print("\n## Lines that none of these tests runs")
     for reason in [*(reason for _, _, reason in REASONS), OTHERS]:
         files = by_reason[reason]
         print(f"\n{reason} ({sum(map(len, files.values()))}):\n")
         for name, numbers in files.items():
-            print(f"- `{name}`: {', '.join(ranges(numbers))}")
+            print(f"- `{name}`: {', '.join(map(text_of, runs(numbers)))}")
+    print(f"\n{BESIDE} ({n_beside}):\n")
+    print("\n".join(beside))
+    return sum(map(len, by_reason[OTHERS].values()))
 
 
 def main():
@@ -95,7 +112,7 @@ def main():
     for folder in sorted(lines):
         print(row(folder, lines[folder], branches[folder]))
     print(row("all", sum(lines.values(), []), sum(branches.values(), [])))
-    print_missing(missing)
+    return 1 if print_missing(missing) else 0
 
 
-main()
+sys.exit(main())

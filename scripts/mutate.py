@@ -41,8 +41,8 @@ TRACELESS = {"kinf__mutex_release", "kinf__cond_release"}
 SYMMETRIC = {"strcmp", "strncmp", "memcmp", "calloc", "reallocarray"}
 # What tests of every folder include.
 COMMON = {"base", "object", "json", "unit", "replay"}
-# What of a folder only others' tests run: upgrades, sites; requests as they come.
-BORROWED = {"rest": {"forward", "tunnel", "webhook_handler"}, "serve": {"fake"}}
+# What of a folder only others' tests run: upgrades, sites; requests as they come; outages, what an earlier run has left.
+BORROWED = {"rest": {"forward", "tunnel", "webhook_handler"}, "serve": {"fake"}, "reflector": {"outage", "saved"}}
 # A changed kill() must find nobody else's processes; what a test started ends with it.
 CONFINED = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child",
             "--mount-proc", "sh", "-c", '"$0"; exit $?']

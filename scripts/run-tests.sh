@@ -48,7 +48,7 @@ unit_tests() {
     make --no-print-directory -s -j"$jobs" MODE="$1" unit
 }
 
-scripts/install-deps.sh build test packages docs || exit 1
+scripts/install-deps.sh build test packages docs bench || exit 1
 
 # The cluster's programs take minutes on a new machine and seconds afterwards: overlap them with the
 # unit tests.
@@ -65,9 +65,10 @@ done
 stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
 stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all build-benches
 
+# Some of the tests on kinformer-sim run kubectl and nats-server, too; here, since a stage runs in a shell of its own.
+wait "$cluster_build"
 stage "integration tests on kinformer-sim" env KINF_TEST_SERVER=sim python3 -B tests/integration/run.py
 
-wait "$cluster_build" # here, since a stage runs in a shell of its own
 cluster_ready() {
     cat "$results/cluster.log"
     return "$(cat "$results/cluster.status")"
