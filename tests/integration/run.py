@@ -260,8 +260,9 @@ def main(modules):
     for path in glob.glob(os.path.join(LOGS, "*")):
         os.remove(path)
     is_alone = {module: module.partition(".")[0] in ALONE for module in modules}
-    # A cluster takes 600 MB and a third of a processor; on kinformer-sim tests do little but wait.
-    n_workers = min(4, max(2, os.cpu_count())) * (2 if IS_SIMULATED else 1)
+    # Tests do little but wait, but a cluster takes 600 MB and a third of a processor.
+    n_processors = min(4, max(2, os.cpu_count()))
+    n_workers = n_processors * 2 if IS_SIMULATED else n_processors + 1
     run, began = Run(), time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, run.interrupt)

@@ -245,7 +245,6 @@ class OnDemandTest(unittest.TestCase):
             status, source, body = page(body["metadata"]["continue"])
             self.assertEqual((status, body["reason"]), (410, "Expired"))
 
-    @needs_cluster("custom resources' own columns")
     def test_a_resource_that_came_later_is_found(self):
         with OnDemand() as served:
             make_gadgets()

@@ -1,5 +1,7 @@
 """run.py: whatever goes wrong with a module, the run has failed and says of which."""
 
+import collections
+import glob
 import os
 import signal
 import subprocess
@@ -11,6 +13,19 @@ import unittest
 from harness import PATIENCE, ROOT, needs_sim, wait_until
 
 HEAD = "import os, signal, time, unittest\nimport harness\nclass T(unittest.TestCase):\n    "
+
+
+# Whose modules tests import; a worker runs many tests in one process, where a name stands for one module.
+FOLDERS = ("tests/integration", "tests/soak", "bench", "scripts")
+PROGRAMS = {"run"}  # which nothing imports
+
+
+class Names(unittest.TestCase):
+    def test_modules_that_tests_import_have_names_of_their_own(self):
+        names = collections.Counter(os.path.basename(path)[:-3] for folder in FOLDERS
+                                    for path in glob.glob(os.path.join(ROOT, folder, "*.py")))
+        self.assertIn("soak_report", names)
+        self.assertEqual({name for name, n in names.items() if n > 1} - PROGRAMS, set())
 
 
 @needs_sim("modules of its own")

@@ -287,8 +287,8 @@ class Hostile(unittest.TestCase):
                   f"without them slowest {before * 1000:.1f} ms")
             self.assertGreater(n_open, n_silent * 0.9)
             self.assertLess(grown, 400 * MIB)
-            # A machine under load may hold up one in a thousand for its own reasons.
-            self.assertLess(times[len(times) * 999 // 1000], 0.1)
+            # A machine under load may hold up some in a thousand for its own reasons.
+            self.assertLess(times[len(times) * 99 // 100], 0.05)
             self.assertLess(times[-1], 1)
             wait_until(lambda: n_files(self.served) <= self.files_before + 16, "those who ask for nothing are cut off")
         self.assert_unharmed(400 * MIB)

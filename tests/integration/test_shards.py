@@ -350,6 +350,7 @@ handlers: [{{exec: [{sys.executable}, {self.folder}/handler.py]}}]
             daemon.process.send_signal(signal.SIGHUP)
             wait_until(lambda n=n: daemon.log_text().count("nothing changed") > n, "the reload is refused")
             self.assertIn("change only by a restart", daemon.log_text())
+        daemon.stop()  # and its handler, which may just have begun, and makes a file
 
 
 class Configuration(unittest.TestCase):

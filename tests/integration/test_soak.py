@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from harness import ROOT, needs_cluster, needs_sim, wait_until
@@ -24,6 +25,7 @@ import soak  # pylint: disable=wrong-import-position
 POD, KEY = "pods", "soak-0/o-1"
 PATIENCE_MS = 20000
 SEED, SECONDS = 4, 8  # of the short form, and of a round of it
+SIM_SECONDS, CLUSTER_SECONDS = 120, 300  # of it all
 
 
 class Follower:
@@ -477,18 +479,28 @@ class Shortening(unittest.TestCase):
 
 class Rounds(unittest.TestCase):
     def run_rounds(self, rounds, seconds, *args):
-        """Its run, and how it diverged, if it did; then the ends of its parts' logs are shown."""
+        """`rounds(number)` as of soak.Run.run(). Its run, and how it diverged, if it did; then the ends of its parts' logs
+        are shown."""
         with tempfile.TemporaryDirectory() as folder:
             run = soak.Run(soak.parse(["--mode", "asan", "--seed", str(SEED), "--no-clients", "--rate", "150", "--round",
                                        str(seconds), "--keep", folder, *args]))
-            problem = run.run(lambda number: rounds[number] if number < len(rounds) else None)
+            problem = run.run(rounds)
             for path in sorted(glob.glob(os.path.join(folder, "*", "*.log"))) if problem else ():
                 with open(path, encoding="utf-8", errors="replace") as log:
                     print(f"-- {os.path.basename(path)}:\n{log.read()[-3000:]}")
         return run, problem
 
-    def run_tour(self, rounds, *args):
-        run, problem = self.run_rounds(rounds, SECONDS, *args)
+    def run_tour(self, server, tour, seconds):
+        """The rounds of the tour, and what is drawn until the time has passed."""
+        deadline = time.monotonic() + seconds
+
+        def rounds(number):
+            if number < len(tour):
+                return tour[number]
+            is_over = time.monotonic() > deadline
+            return None if is_over else schedule.draw_round(SEED, number, SECONDS, soak.PARTS, server)
+
+        run, problem = self.run_rounds(rounds, SECONDS, "--server", server)
         self.assertIsNone(problem, f"round {len(run.rounds) - 1}: {run.rounds[-1]}")
         self.assertGreater(run.n_events(), 500)
         self.assertEqual(run.totals["divergences"], 0)
@@ -500,20 +512,20 @@ class Rounds(unittest.TestCase):
 @needs_sim("a server of its own")
 class Soak(Rounds):
     def test_nothing_is_lost_through_faults_of_every_kind(self):
-        run = self.run_tour(schedule.draw_tour(SEED, SECONDS, soak.PARTS))
+        run = self.run_tour("sim", schedule.draw_tour(SEED, SECONDS, soak.PARTS), SIM_SECONDS)
         self.assertGreater(run.totals["judged"], 0)
 
     def test_a_follower_with_a_defect_is_found(self):
         for defect, promise, patience in (("drop=10", "settled", "5"), ("store=5", "store", "60")):
             with self.subTest(defect=defect):
-                _, problem = self.run_rounds([[]], 2, "--patience", patience, "--defect", defect)
+                _, problem = self.run_rounds({0: []}.get, 2, "--patience", patience, "--defect", defect)
                 self.assertRegex(problem or "", rf"(?m)^{promise}: in-order: ")
 
 
 @needs_cluster("its own faults, on a cluster of its own")
 class ClusterSoak(Rounds):
     def test_nothing_is_lost_through_faults_of_every_kind(self):
-        run = self.run_tour([schedule.draw_cluster_tour(SEED, SECONDS, soak.MODES)], "--server", "cluster")
+        run = self.run_tour("cluster", [schedule.draw_cluster_tour(SEED, SECONDS, soak.MODES)], CLUSTER_SECONDS)
         for what in (*schedule.CLUSTER_ACTS.values(), *schedule.RESTORES.values(), "SIGSTOP of server", "SIGSTOP of etcd",
                      "SIGKILL", "SIGSTOP", "reload"):
             self.assertGreater(run.tally[what], 0, what)

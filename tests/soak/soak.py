@@ -32,8 +32,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
 import clients  # pylint: disable=wrong-import-position
-import report  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
+import soak_report  # pylint: disable=wrong-import-position
 from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-import-position
 from parts import Client, Diverged, Part  # pylint: disable=wrong-import-position
 from servers import ClusterServer, SimServer  # pylint: disable=wrong-import-position
@@ -298,7 +298,9 @@ class Round:
             self.server.tally["SIGKILL"] += 1
 
     def restore(self):
-        """Everybody looks before new writes take the server past the version that was known."""
+        """Everybody looks before new writes take the server past the version that was known. No fault answers in place of
+        the outage: then there is none."""
+        self.server.end_faults(self.faults)
         self.oracle.tell("restoring")
         self.server.restore()
         self.oracle.tell("restore")
@@ -405,7 +407,7 @@ class Round:
 class Run:
     def __init__(self, arguments):
         self.arguments = arguments
-        self.commit = report.commit()
+        self.commit = soak_report.commit()
         self.rounds = []  # that were begun
         self.totals = {}
         self.streams = {}
@@ -530,7 +532,7 @@ def main(argv):
     print(f"seed {arguments.seed}", flush=True)
     run, problem = soak(arguments)
     if arguments.report:
-        report.write(arguments.report, run, problem)
+        soak_report.write(arguments.report, run, problem)
     if problem:
         tell_divergence(arguments, run, problem)
     print(run.totals, dict(run.tally))
