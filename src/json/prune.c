@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "json/cursor.h"
 #include "json/plan_priv.h"
 #include "json/scan_priv.h"
 
@@ -24,6 +25,7 @@ enum mode {
 struct pruner {
     struct kinf__json_scanner scanner;
     const uint8_t *start;  /* of the input */
+    bool is_scanned;       /* it was, before */
     const uint8_t *copied; /* see above */
     struct kinf__buffer *out;
     size_t out_start; /* length of the output before this value */
@@ -112,6 +114,17 @@ static bool must_enter(const struct kinf__plan_node *node, enum mode mode, uint8
     }
 }
 
+/* A value of a text that was scanned before. */
+static const uint8_t *step_over(const struct pruner *pruner, const uint8_t *at)
+{
+    struct kinf__json_cursor cursor;
+
+    kinf__json_cursor_init(
+        &cursor, (struct kinf_str){ (const char *)at, (size_t)(pruner->scanner.end - at) });
+    kinf__json_cursor_skip(&cursor);
+    return at + cursor.at;
+}
+
 static const uint8_t *prune_container(struct pruner *pruner, const uint8_t *at,
                                       const struct kinf__plan_node *node, enum mode mode,
                                       unsigned depth);
@@ -122,7 +135,8 @@ static const uint8_t *prune_value(struct pruner *pruner, const uint8_t *at,
 {
     if (must_enter(node, mode, *at))
         return prune_container(pruner, at, node, mode, depth);
-    return kinf__json_scan_value(&pruner->scanner, at, depth);
+    return pruner->is_scanned ? step_over(pruner, at)
+                              : kinf__json_scan_value(&pruner->scanner, at, depth);
 }
 
 static void meet(const struct kinf__plan_node *node)
@@ -331,12 +345,13 @@ bool kinf__json_plan_has_met(const struct kinf__json_plan *plan, const struct ki
                    KINF__PLAN_DROP | KINF__PLAN_PROTECT | (is_drop ? 0 : KINF__PLAN_KEEP), path, 0);
 }
 
-int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,
-                     struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
-                     size_t *ret_len)
+static int prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,
+                 bool is_scanned, struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
+                 size_t *ret_len)
 {
     struct pruner pruner = {
         .start = (const uint8_t *)text.bytes,
+        .is_scanned = is_scanned,
         .out = out,
         .out_start = out->len,
         .captures = ret_captures,
@@ -349,4 +364,19 @@ int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, b
     if (status < 0)
         out->len = pruner.out_start;
     return status;
+}
+
+int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,
+                     struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
+                     size_t *ret_len)
+{
+    return prune(plan, text, is_final, false, out, ret_captures, ret_len);
+}
+
+int kinf__json_prune_scanned(const struct kinf__json_plan *plan, struct kinf_str text,
+                             struct kinf__buffer *out, struct kinf__json_capture *ret_captures)
+{
+    size_t len;
+
+    return prune(plan, text, true, true, out, ret_captures, &len);
 }

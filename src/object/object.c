@@ -23,6 +23,7 @@
 /* In front of the excerpt and the compressed bytes. */
 struct packed_head {
     struct kinf__packing *packing;
+    const struct kinf_object *like;
     uint32_t excerpt_len;
     uint32_t packed_len;
 };
@@ -45,6 +46,7 @@ static char *put_string(char *at, struct kinf_str text)
 static void put_packed(char *at, const struct kinf__packed *packed)
 {
     const struct packed_head head = { kinf__packing_ref(packed->packing),
+                                      packed->like != NULL ? kinf_object_ref(packed->like) : NULL,
                                       (uint32_t)packed->excerpt.len, (uint32_t)packed->bytes.len };
 
     memcpy(at, &head, sizeof head);
@@ -52,8 +54,7 @@ static void put_packed(char *at, const struct kinf__packed *packed)
     memcpy(at + sizeof head + packed->excerpt.len, packed->bytes.bytes, packed->bytes.len);
 }
 
-/* Of one that is packed. */
-static struct kinf__packed packed_of(const struct kinf_object *object)
+struct kinf__packed kinf__object_packed(const struct kinf_object *object)
 {
     const char *at = object->text + object->body_offset;
     struct packed_head head;
@@ -61,6 +62,7 @@ static struct kinf__packed packed_of(const struct kinf_object *object)
     memcpy(&head, at, sizeof head);
     at += sizeof head;
     return (struct kinf__packed){ head.packing,
+                                  head.like,
                                   { at, head.excerpt_len },
                                   { at + head.excerpt_len, head.packed_len } };
 }
@@ -171,9 +173,9 @@ int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scr
         return 0;
     if (kinf__scratch_reserve(scratch, object->body_len) < 0)
         return KINF_ERR_NO_MEMORY;
-    packed = packed_of(object);
+    packed = kinf__object_packed(object);
     ret_body->bytes = scratch->bytes;
-    return kinf__packing_inflate(packed.packing, packed.bytes, scratch->bytes, object->body_len);
+    return kinf__packing_inflate(&packed, scratch->bytes, object->body_len);
 }
 
 /* --- looking for what a path names --- */
@@ -208,7 +210,7 @@ static int find_start(const struct kinf_object *object, const struct kinf_path *
 
     *ret_n_done = 0;
     if (object->is_packed) {
-        struct kinf__packed packed = packed_of(object);
+        struct kinf__packed packed = kinf__object_packed(object);
 
         if (kinf__packing_keeps(packed.packing, path)) {
             *ret_text = packed.excerpt;
@@ -254,7 +256,7 @@ int kinf__object_lookup_first(const struct kinf_object *object, const struct kin
 static struct kinf_str text_with_labels(const struct kinf_object *object)
 {
     return object->is_packed
-               ? packed_of(object).excerpt
+               ? kinf__object_packed(object).excerpt
                : (struct kinf_str){ object->text + object->body_offset, object->body_len };
 }
 
@@ -386,21 +388,30 @@ const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
     return object;
 }
 
+/* Whether that was the last reference. */
+static bool let_go(struct kinf_object *object)
+{
+    uint32_t refs = atomic_fetch_sub_explicit(&object->refs, 1, memory_order_acq_rel);
+
+    check_is_alive(object, refs);
+    return refs == 1;
+}
+
+/* With the last reference to one that is packed goes that to the one it is read by. */
 void kinf_object_unref(const struct kinf_object *object)
 {
     struct kinf_object *counted = (struct kinf_object *)object;
-    uint32_t refs;
 
-    if (counted == NULL)
-        return;
-    refs = atomic_fetch_sub_explicit(&counted->refs, 1, memory_order_acq_rel);
-    check_is_alive(counted, refs);
-    if (refs != 1)
-        return;
-    atomic_fetch_sub_explicit(&n_objects, 1, memory_order_relaxed);
-    if (counted->is_packed)
-        kinf__packing_unref(packed_of(counted).packing);
-    free_object(counted);
+    while (counted != NULL && let_go(counted)) {
+        struct kinf__packed packed = { .packing = NULL };
+
+        atomic_fetch_sub_explicit(&n_objects, 1, memory_order_relaxed);
+        if (counted->is_packed)
+            packed = kinf__object_packed(counted);
+        free_object(counted);
+        kinf__packing_unref(packed.packing);
+        counted = (struct kinf_object *)packed.like;
+    }
 }
 
 void kinf_object_unref_ptr(const struct kinf_object **object)
@@ -454,7 +465,7 @@ size_t kinf_object_size(const struct kinf_object *object)
     size_t len = object->body_len;
 
     if (object->is_packed) {
-        struct kinf__packed packed = packed_of(object);
+        struct kinf__packed packed = kinf__object_packed(object);
 
         len = held_len(len, &packed);
     }

@@ -10,23 +10,50 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/hmap.h"
 #include "json/path.h"
 #include "json/plan.h"
 
 /* 3 saves a twentieth more, for a tenth more time and twice the memory of dictionaries; tables that are made
  * beforehand (ZDICT_finalizeDictionary) save another twentieth. */
 #define LEVEL 1
+/* By a text that is nearly the same; 1 saves a quarter more, for a quarter more time, and twice as much
+ * for who reads. */
+#define LIKE_LEVEL (-1)
 /* Of the dictionary an object gives one in so many parts at most: it is to speak for several. */
 #define N_SHARES 8
-/* Contexts that wait for the next reader; each has some 100 kB. */
-#define N_IDLE      4
-#define SLOT_LABELS 0
+/* Readers that wait for the next one who reads; each has some 100 kB. */
+#define N_IDLE 4
+/* Owners that are remembered, each at one of some places. */
+#define N_OWNERS        1024
+#define PLACES_OF_OWNER 4
+/* Of their texts, those that are at hand. */
+#define N_TEXTS 16
+
+enum slot { SLOT_LABELS, SLOT_OWNERS };
+
+struct reader {
+    ZSTD_DCtx *zstd;
+    /* What the last object was read by: the text of another, and what that was inflated from. */
+    struct kinf__buffer text;
+    struct kinf__buffer bytes;
+};
 
 struct kinf__packing {
     _Atomic(uint32_t) refs;
     ZSTD_DDict *dictionary;
-    _Atomic(ZSTD_DCtx *) idle[N_IDLE];
+    _Atomic(struct reader *) idle[N_IDLE];
     struct kinf__json_plan *excerpt;
+};
+
+struct owner {
+    uint64_t hash;                  /* of the ownerReferences; 0: none */
+    const struct kinf_object *like; /* the first of its objects, with a reference */
+};
+
+struct text {
+    const struct kinf_object *of; /* with a reference */
+    struct kinf__buffer bytes;
 };
 
 struct kinf__packer {
@@ -37,14 +64,27 @@ struct kinf__packer {
     struct kinf__buffer sample; /* what is there of it */
     struct kinf__buffer excerpt;
     struct kinf__buffer packed;
+    struct owner owners[N_OWNERS];
+    size_t n_forgotten;
+    struct text texts[N_TEXTS];
 };
 
 /* --- what objects are read by --- */
 
+static void free_reader(struct reader *reader)
+{
+    if (reader == NULL)
+        return;
+    ZSTD_freeDCtx(reader->zstd);
+    kinf__buffer_release(&reader->text);
+    kinf__buffer_release(&reader->bytes);
+    free(reader);
+}
+
 static void free_packing(struct kinf__packing *packing)
 {
     for (size_t i = 0; i < N_IDLE; i++)
-        ZSTD_freeDCtx(atomic_load(&packing->idle[i]));
+        free_reader(atomic_load(&packing->idle[i]));
     ZSTD_freeDDict(packing->dictionary);
     kinf__json_plan_free(packing->excerpt);
     free(packing);
@@ -62,36 +102,76 @@ void kinf__packing_unref(struct kinf__packing *packing)
         free_packing(packing);
 }
 
-static ZSTD_DCtx *take_context(struct kinf__packing *packing)
+static struct reader *new_reader(void)
+{
+    struct reader *reader = calloc(1, sizeof *reader);
+
+    if (reader != NULL && (reader->zstd = ZSTD_createDCtx()) == NULL)
+        free_reader(KINF__TAKE(reader));
+    return reader;
+}
+
+static struct reader *take_reader(struct kinf__packing *packing)
 {
     for (size_t i = 0; i < N_IDLE; i++) {
-        ZSTD_DCtx *context = atomic_exchange(&packing->idle[i], NULL);
+        struct reader *reader = atomic_exchange(&packing->idle[i], NULL);
 
-        if (context != NULL)
-            return context;
+        if (reader != NULL)
+            return reader;
     }
-    return ZSTD_createDCtx();
+    return new_reader();
 }
 
-static void give_context_back(struct kinf__packing *packing, ZSTD_DCtx *context)
+static void give_reader_back(struct kinf__packing *packing, struct reader *reader)
 {
-    for (size_t i = 0; context != NULL && i < N_IDLE; i++)
-        context = atomic_exchange(&packing->idle[i], context);
-    ZSTD_freeDCtx(context);
+    for (size_t i = 0; reader != NULL && i < N_IDLE; i++)
+        reader = atomic_exchange(&packing->idle[i], reader);
+    free_reader(reader);
 }
 
-int kinf__packing_inflate(struct kinf__packing *packing, struct kinf_str packed, char *buf,
-                          size_t len)
+static bool inflate_by_dictionary(struct reader *reader, const struct kinf__packed *packed,
+                                  char *buf, size_t len)
 {
-    ZSTD_DCtx *context = take_context(packing);
-    size_t n;
+    return ZSTD_decompress_usingDDict(reader->zstd, buf, len, packed->bytes.bytes,
+                                      packed->bytes.len, packed->packing->dictionary) == len;
+}
 
-    if (context == NULL)
+/* Its text is at hand then. The same bytes by the same dictionary are the same text. */
+static bool read_like(struct reader *reader, const struct kinf_object *like)
+{
+    struct kinf__packed packed = kinf__object_packed(like);
+
+    if (kinf_str_equal(kinf__buffer_str(&reader->bytes), packed.bytes))
+        return true;
+    reader->bytes.len = 0;
+    reader->text.len = 0;
+    if (kinf__buffer_reserve(&reader->text, like->body_len) < 0 ||
+        !inflate_by_dictionary(reader, &packed, reader->text.bytes, like->body_len) ||
+        kinf__buffer_append_str(&reader->bytes, packed.bytes) < 0)
+        return false;
+    reader->text.len = like->body_len;
+    return true;
+}
+
+static bool inflate_by_like(struct reader *reader, const struct kinf__packed *packed, char *buf,
+                            size_t len)
+{
+    return read_like(reader, packed->like) &&
+           ZSTD_decompress_usingDict(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len,
+                                     reader->text.bytes, reader->text.len) == len;
+}
+
+int kinf__packing_inflate(const struct kinf__packed *packed, char *buf, size_t len)
+{
+    struct reader *reader = take_reader(packed->packing);
+    bool is_done;
+
+    if (reader == NULL)
         return KINF_ERR_NO_MEMORY;
-    n = ZSTD_decompress_usingDDict(context, buf, len, packed.bytes, packed.len,
-                                   packing->dictionary);
-    give_context_back(packing, context);
-    return n == len ? 0 : KINF_ERR_NO_MEMORY; /* what was compressed here has no other reason */
+    is_done = packed->like != NULL ? inflate_by_like(reader, packed, buf, len)
+                                   : inflate_by_dictionary(reader, packed, buf, len);
+    give_reader_back(packed->packing, reader);
+    return is_done ? 0 : KINF_ERR_NO_MEMORY; /* what was compressed here has no other reason */
 }
 
 bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_path *path)
@@ -101,16 +181,18 @@ bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_
 
 /* --- what makes them --- */
 
-static int capture_labels(struct kinf__json_plan *plan, struct kinf_error *err)
+static int capture(struct kinf__json_plan *plan, const char *text, enum slot slot, bool is_kept,
+                   struct kinf_error *err)
 {
     struct kinf_path *path;
-    int r = kinf_path_parse("metadata.labels", &path, err);
+    int r = kinf_path_parse(text, &path, err);
 
     if (r < 0)
         return r;
-    r = kinf__json_plan_keep(plan, path, err);
+    if (is_kept)
+        r = kinf__json_plan_keep(plan, path, err);
     if (r == 0)
-        r = kinf__json_plan_capture(plan, path, SLOT_LABELS, err);
+        r = kinf__json_plan_capture(plan, path, slot, err);
     kinf_path_free(path);
     return r;
 }
@@ -125,7 +207,10 @@ static int make_packing(struct kinf__packing **ret_packing, struct kinf_error *e
     atomic_init(&packing->refs, 1);
     *ret_packing = packing;
     r = kinf__json_plan_new(&packing->excerpt, err);
-    return r < 0 ? r : capture_labels(packing->excerpt, err);
+    if (r == 0)
+        r = capture(packing->excerpt, "metadata.labels", SLOT_LABELS, true, err);
+    return r < 0 ? r
+                 : capture(packing->excerpt, "metadata.ownerReferences", SLOT_OWNERS, false, err);
 }
 
 int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
@@ -138,7 +223,8 @@ int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
     packer->dictionary_size = KINF__PACKED_DICTIONARY;
     r = make_packing(&packer->packing, err);
     packer->zstd = ZSTD_createCCtx();
-    if (r == 0 && packer->zstd == NULL)
+    if (r == 0 && (packer->zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(
+                                               packer->zstd, ZSTD_c_compressionLevel, LIKE_LEVEL))))
         r = kinf__error_no_memory(err);
     if (r < 0) {
         kinf__packer_free(packer);
@@ -152,6 +238,12 @@ void kinf__packer_free(struct kinf__packer *packer)
 {
     if (packer == NULL)
         return;
+    for (size_t i = 0; i < N_OWNERS; i++)
+        kinf_object_unref(packer->owners[i].like);
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        kinf_object_unref(packer->texts[i].of);
+        kinf__buffer_release(&packer->texts[i].bytes);
+    }
     kinf__packing_unref(packer->packing);
     ZSTD_freeCCtx(packer->zstd);
     ZSTD_freeCDict(packer->dictionary);
@@ -209,9 +301,69 @@ static int gather(struct kinf__packer *packer, struct kinf_str text)
     return packer->sample.len == packer->dictionary_size ? make_dictionary(packer) : 0;
 }
 
+/* --- owners --- */
+
+static struct owner *place_of(struct kinf__packer *packer, uint64_t hash, size_t i)
+{
+    return &packer->owners[(hash + i) % N_OWNERS];
+}
+
+/* That of its places which has `wanted`: itself, or 0, nobody. NULL: none has. */
+static struct owner *find_place(struct kinf__packer *packer, uint64_t hash, uint64_t wanted)
+{
+    for (size_t i = 0; i < PLACES_OF_OWNER; i++) {
+        struct owner *owner = place_of(packer, hash, i);
+
+        if (owner->hash == wanted)
+            return owner;
+    }
+    return NULL;
+}
+
+/* What objects of the owner are compressed by, or NULL. */
+static const struct kinf_object *find_like(struct kinf__packer *packer, uint64_t hash)
+{
+    const struct owner *owner = hash != 0 ? find_place(packer, hash, hash) : NULL;
+
+    return owner != NULL ? owner->like : NULL;
+}
+
+/* If all of its places are others', they give way one after the other. */
+static void remember(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *object)
+{
+    struct owner *owner = find_place(packer, hash, hash);
+
+    if (owner == NULL)
+        owner = find_place(packer, hash, 0);
+    if (owner == NULL)
+        owner = place_of(packer, hash, packer->n_forgotten++ % PLACES_OF_OWNER);
+    kinf_object_unref(owner->like);
+    *owner = (struct owner){ hash, kinf_object_ref(object) };
+}
+
+/* Errors: KINF_ERR_NO_MEMORY. */
+static int read_text(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *like,
+                     struct kinf_str *ret_text)
+{
+    struct text *text = &packer->texts[hash % N_TEXTS];
+    struct kinf__packed packed = kinf__object_packed(like);
+
+    if (text->of != like) {
+        kinf_object_unref(KINF__TAKE(text->of));
+        text->bytes.len = 0;
+        if (kinf__buffer_reserve(&text->bytes, like->body_len) < 0 ||
+            kinf__packing_inflate(&packed, text->bytes.bytes, like->body_len) < 0)
+            return KINF_ERR_NO_MEMORY;
+        text->of = kinf_object_ref(like);
+    }
+    *ret_text = (struct kinf_str){ text->bytes.bytes, like->body_len };
+    return 0;
+}
+
 /* --- objects --- */
 
-static int compress(struct kinf__packer *packer, struct kinf_str text)
+/* By a text that is like it, or by the dictionary if that has no bytes. */
+static int compress(struct kinf__packer *packer, struct kinf_str text, struct kinf_str like)
 {
     struct kinf__buffer *packed = &packer->packed;
     size_t n;
@@ -219,25 +371,55 @@ static int compress(struct kinf__packer *packer, struct kinf_str text)
     packed->len = 0;
     if (kinf__buffer_reserve(packed, ZSTD_compressBound(text.len)) < 0)
         return KINF_ERR_NO_MEMORY;
-    n = ZSTD_compress_usingCDict(packer->zstd, packed->bytes, packed->size, text.bytes, text.len,
-                                 packer->dictionary);
+    if (like.len == 0)
+        n = ZSTD_compress_usingCDict(packer->zstd, packed->bytes, packed->size, text.bytes,
+                                     text.len, packer->dictionary);
+    else if (!ZSTD_isError(n = ZSTD_CCtx_refPrefix(packer->zstd, like.bytes, like.len)))
+        n = ZSTD_compress2(packer->zstd, packed->bytes, packed->size, text.bytes, text.len);
     if (ZSTD_isError(n))
         return KINF_ERR_NO_MEMORY; /* it has no other reason */
     packed->len = n;
     return 0;
 }
 
-/* Where the excerpt has the labels takes the place of where the text has them. */
-static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *parts)
+/* *like becomes NULL if it is of little use: the owner's objects are not alike, or not any more. */
+static int compress_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object **like,
+                       struct kinf_str text)
+{
+    struct kinf_str prefix;
+
+    if (*like == NULL)
+        return compress(packer, text, KINF_STR(""));
+    if (read_text(packer, owner, *like, &prefix) < 0 || compress(packer, text, prefix) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (packer->packed.len < kinf__object_packed(*like).bytes.len / 2)
+        return 0;
+    *like = NULL;
+    return compress(packer, text, KINF_STR(""));
+}
+
+static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str text,
+                            const struct kinf__json_capture *owners)
+{
+    struct kinf_str in = owners->is_dropped ? text : kinf__buffer_str(&packer->excerpt);
+
+    return owners->n_found == 1
+               ? kinf__hash((struct kinf_str){ in.bytes + owners->offset, owners->len })
+               : 0;
+}
+
+/* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash, 0:
+ * there is none. */
+static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *parts,
+                        uint64_t *ret_owner)
 {
     struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
     const struct kinf__json_capture *labels = &captures[SLOT_LABELS];
-    size_t len;
 
     packer->excerpt.len = 0;
-    if (kinf__json_prune(packer->packing->excerpt, parts->body, true, &packer->excerpt, captures,
-                         &len) < 0)
-        return KINF_ERR_NO_MEMORY; /* the text has been scanned before */
+    if (kinf__json_prune_scanned(packer->packing->excerpt, parts->body, &packer->excerpt,
+                                 captures) < 0)
+        return KINF_ERR_NO_MEMORY; /* it has no other reason */
     parts->labels_offset = KINF__LABELS_UNKNOWN;
     parts->labels_len = 0;
     if (labels->n_found == 0) {
@@ -246,6 +428,7 @@ static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *
         parts->labels_offset = (uint32_t)labels->offset;
         parts->labels_len = (uint32_t)labels->len;
     }
+    *ret_owner = hash_owners(packer, parts->body, &captures[SLOT_OWNERS]);
     return 0;
 }
 
@@ -254,15 +437,23 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
 {
     struct kinf__object_parts smaller = *parts;
     struct kinf__packed packed = { .packing = packer->packing };
+    uint64_t owner;
+    int r;
 
-    if (make_excerpt(packer, &smaller) < 0 || compress(packer, parts->body) < 0)
+    if (make_excerpt(packer, &smaller, &owner) < 0)
+        return kinf__error_no_memory(err);
+    packed.like = find_like(packer, owner);
+    if (compress_by(packer, owner, &packed.like, parts->body) < 0)
         return kinf__error_no_memory(err);
     packed.excerpt = kinf__buffer_str(&packer->excerpt);
     packed.bytes = kinf__buffer_str(&packer->packed);
     smaller.packed = &packed;
     if (packed.excerpt.len + packed.bytes.len + sizeof packed >= parts->body.len)
         return kinf__object_new(parts, ret_object, err);
-    return kinf__object_new(&smaller, ret_object, err);
+    r = kinf__object_new(&smaller, ret_object, err);
+    if (r == 0 && owner != 0 && packed.like == NULL)
+        remember(packer, owner, *ret_object);
+    return r;
 }
 
 int kinf__packer_make(struct kinf__packer *packer, const struct kinf__object_parts *parts,

@@ -7,6 +7,10 @@
  * different words, which each would have to say anew. So what is smaller than that altogether is
  * never compressed. An object that would gain nothing stays as it is, too.
  *
+ * Objects of one owner are nearly the same, as the pods of a ReplicaSet are: the first of them is
+ * compressed by the dictionary, the others by its text, to a quarter of that. Who reads one of them
+ * inflates both, unless it was the same owner's that was read last.
+ *
  * Beside the compressed text stands an excerpt of it, which is JSON of the same form: the labels, and
  * what the packer was told to keep readable. Who looks for one of these inflates nothing.
  *
@@ -24,16 +28,20 @@ struct kinf__packing;
 
 /* How a text is held. */
 struct kinf__packed {
-    struct kinf__packing *packing; /* an object that is made of this takes a reference of its own */
+    /* An object that is made of this takes references of its own. */
+    struct kinf__packing *packing;
+    const struct kinf_object *like; /* by whose text; NULL: by the dictionary, as that one is */
     struct kinf_str excerpt;
     struct kinf_str bytes;
 };
 
+/* Of an object that is packed. */
+struct kinf__packed kinf__object_packed(const struct kinf_object *object);
+
 struct kinf__packing *kinf__packing_ref(struct kinf__packing *packing);
 void kinf__packing_unref(struct kinf__packing *packing);
 /* Writes the text, which has `len` bytes. Any thread. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__packing_inflate(struct kinf__packing *packing, struct kinf_str packed,
-                                          char *buf, size_t len);
+KINF_MUST_CHECK int kinf__packing_inflate(const struct kinf__packed *packed, char *buf, size_t len);
 /* Whether the excerpts have all that is at `path`. */
 bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_path *path);
 

@@ -68,7 +68,7 @@ static void scan_by_tokens(struct kinf_str text, int expected, size_t expected_l
 
 static void prune_nothing(struct kinf_str text, int expected, size_t expected_len)
 {
-    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT, stepped = KINF__BUFFER_INIT;
     struct kinf__json_plan *plan = NULL;
     struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
     size_t len = 0, again;
@@ -82,6 +82,9 @@ static void prune_nothing(struct kinf_str text, int expected, size_t expected_le
         FUZZ_REQUIRE(out.len <= len);
         FUZZ_REQUIRE(kinf__json_scan_all(kinf__buffer_str(&out), KINF__JSON_MAX_DEPTH, &again) ==
                      0);
+        FUZZ_REQUIRE(kinf__json_prune_scanned(plan, (struct kinf_str){ text.bytes, len }, &stepped,
+                                              captures) == 0);
+        FUZZ_REQUIRE(kinf_str_equal(kinf__buffer_str(&stepped), kinf__buffer_str(&out)));
     }
     kinf__json_plan_free(plan);
 }

@@ -91,13 +91,35 @@ static void rules_parse(struct rules *rules, const char *text)
     }
 }
 
+/* Of a text that was scanned before the same comes out, without scanning it again. */
+static void assert_as_pruned_scanned(const struct rules *rules, struct kinf_str text,
+                                     struct kinf_str expected,
+                                     const struct kinf__json_capture *expected_captures)
+{
+    struct kinf__json_capture again[KINF__JSON_MAX_CAPTURES];
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+    assert_int_equal(kinf__json_prune_scanned(rules->plan, text, &out, again), 0);
+    assert_true(kinf_str_equal(kinf__buffer_str(&out), expected));
+    for (size_t i = 0; i < KINF__JSON_MAX_CAPTURES; i++) {
+        assert_int_equal(again[i].n_found, expected_captures[i].n_found);
+        assert_int_equal(again[i].is_dropped, expected_captures[i].is_dropped);
+        assert_int_equal(again[i].type, expected_captures[i].type);
+        assert_int_equal(again[i].offset, expected_captures[i].offset);
+        assert_int_equal(again[i].len, expected_captures[i].len);
+    }
+}
+
 static int prune(const struct rules *rules, struct kinf_str text, struct kinf__buffer *out)
 {
-    size_t len;
+    size_t len, before = out->len;
     int status = kinf__json_prune(rules->plan, text, true, out, captures, &len);
 
-    if (status == 0)
+    if (status == 0) {
         assert_int_equal(len, text.len);
+        assert_as_pruned_scanned(
+            rules, text, (struct kinf_str){ out->bytes + before, out->len - before }, captures);
+    }
     return status;
 }
 
@@ -763,11 +785,14 @@ static void assert_as_scanned(const struct rules *rules, struct kinf_str text, b
     status = kinf__json_scan(text, is_final, &scanned_len);
     assert_int_equal(kinf__json_prune(rules->plan, text, is_final, &out, captures, &len), status);
     assert_int_equal(len, scanned_len);
-    if (status < 0)
+    if (status < 0) {
         assert_int_equal(out.len, 0);
-    else
+    } else {
+        assert_as_pruned_scanned(rules, (struct kinf_str){ copy, len }, kinf__buffer_str(&out),
+                                 captures);
         assert_int_equal(kinf__json_scan_all(kinf__buffer_str(&out), KINF__JSON_MAX_DEPTH, &len),
                          0);
+    }
     free(copy);
 }
 

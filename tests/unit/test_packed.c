@@ -52,7 +52,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Pods that say much the same, with something of their own; the fifth has no labels, the seventh two. */
+/* Pods that say much the same, with something of their own; the fifth has no labels, the seventh two,
+ * and the fourth no owner. */
 static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *text)
 {
     static const char *const words[] = { "region", "checkout", "metrics", "gateway", "\\u00e4\\n" };
@@ -67,6 +68,8 @@ static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *te
         r = kinf__buffer_printf(text, ",\"labels\":{\"app\":\"web\",\"n\":\"%zu\"}", number % 3);
     if (r == 0 && number % 7 == 0)
         r = kinf__buffer_printf(text, ",\"labels\":{\"app\":\"doubled\"}");
+    if (r == 0 && number % 4 != 0)
+        r = kinf__buffer_printf(text, ",\"ownerReferences\":[{\"uid\":\"r-%zu\"}]", number % 3);
     if (r == 0)
         r = kinf__buffer_printf(text, "},\"spec\":{\"nodeName\":\"node-%zu\",\"env\":[",
                                 number % 4);
@@ -80,6 +83,23 @@ static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *te
                                 "]},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":"
                                 "\"10.0.0.%zu\"}]}}",
                                 number);
+    assert_int_equal(r, 0);
+}
+
+/* A pod of an owner: its text is that of the owner's others, but for its name and some numbers. */
+static void append_owned_pod(size_t owner, size_t number, struct kinf__buffer *text)
+{
+    struct test_random random = { .state = owner + 1 };
+    int r = kinf__buffer_printf(text,
+                                "{\"metadata\":{\"name\":\"owned-%zu-%zu\",\"namespace\":\"shop\","
+                                "\"uid\":\"u-%zu\",\"resourceVersion\":\"%zu\",\"ownerReferences\":"
+                                "[{\"uid\":\"owner-%zu\"}]},\"spec\":{\"env\":[\"\"",
+                                owner, number, number * 7919, number + 1000, owner);
+
+    for (size_t i = 0; r == 0 && i < 100; i++)
+        r = kinf__buffer_printf(text, ",\"%llx\"", (unsigned long long)test_random_next(&random));
+    if (r == 0)
+        r = kinf__buffer_printf(text, "]},\"status\":{\"podIP\":\"10.0.1.%zu\"}}", number);
     assert_int_equal(r, 0);
 }
 
@@ -132,6 +152,31 @@ static struct pair make_packed_pair(struct fixture *f, size_t rest)
             return pair;
         release(&pair);
     }
+}
+
+static struct pair make_owned_pair(struct fixture *f, size_t owner, size_t number)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct pair pair;
+
+    append_owned_pod(owner, number, &text);
+    pair.plain = decode(f, NULL, kinf__buffer_str(&text));
+    pair.packed = decode(f, f->packer, kinf__buffer_str(&text));
+    return pair;
+}
+
+/* There is a dictionary then. */
+static void fill_dictionary(struct fixture *f)
+{
+    struct pair pair = make_packed_pair(f, 4);
+
+    release(&pair);
+}
+
+static const struct kinf_object *like_of(const struct kinf_object *object)
+{
+    assert_true(object->is_packed);
+    return kinf__object_packed(object).like;
 }
 
 typedef int get_json(const struct kinf_object *object, struct kinf_scratch *scratch,
@@ -386,18 +431,169 @@ static void *read_often(void *ctx)
     return NULL;
 }
 
+/* --- owners --- */
+
+static void those_of_one_owner_are_held_by_the_first_of_them(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pairs[3][4];
+
+    fill_dictionary(f);
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t owner = 0; owner < 3; owner++)
+            pairs[owner][i] = make_owned_pair(f, owner, i);
+    }
+    for (size_t owner = 0; owner < 3; owner++) {
+        assert_null(like_of(pairs[owner][0].packed));
+        for (size_t i = 1; i < 4; i++) {
+            assert_ptr_equal(like_of(pairs[owner][i].packed), pairs[owner][0].packed);
+            assert_true(kinf_object_size(pairs[owner][i].packed) * 4 <
+                        kinf_object_size(pairs[owner][0].packed));
+        }
+    }
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t owner = 0; owner < 3; owner++)
+            expect_same_text(&pairs[owner][i], kinf_object_full_json);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t owner = 0; owner < 3; owner++)
+            release(&pairs[owner][i]);
+    }
+}
+
+/* The text that it is read by is there as long as it is. */
+static void what_is_held_by_another_outlives_it(void **state)
+{
+    struct fixture *f = *state;
+    struct pair first, second;
+
+    fill_dictionary(f);
+    first = make_owned_pair(f, 0, 0);
+    second = make_owned_pair(f, 0, 1);
+    release(&first);
+    kinf__packer_free(KINF__TAKE(f->packer));
+    expect_same_text(&second, kinf_object_json);
+    assert_true(kinf__object_check(second.packed));
+    release(&second);
+}
+
+/* An owner whose objects become others: the newest stands for those that come behind it. */
+static void who_is_not_alike_is_held_by_the_dictionary(void **state)
+{
+    struct fixture *f = *state;
+    struct pair old, next, third;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT, other = KINF__BUFFER_INIT;
+    char *uid;
+
+    fill_dictionary(f);
+    old = make_owned_pair(f, 0, 0);
+    append_owned_pod(1, 1, &text);
+    uid = strstr(kinf__buffer_cstr(&text), "owner-1");
+    assert_non_null(uid);
+    memcpy(uid, "owner-0", 7);
+    next.plain = decode(f, NULL, kinf__buffer_str(&text));
+    next.packed = decode(f, f->packer, kinf__buffer_str(&text));
+    append_owned_pod(1, 2, &other);
+    memcpy(strstr(kinf__buffer_cstr(&other), "owner-1"), "owner-0", 7);
+    third.plain = decode(f, NULL, kinf__buffer_str(&other));
+    third.packed = decode(f, f->packer, kinf__buffer_str(&other));
+    assert_null(like_of(old.packed));
+    assert_null(like_of(next.packed));
+    assert_ptr_equal(like_of(third.packed), next.packed);
+    expect_same_text(&next, kinf_object_json);
+    expect_same_text(&third, kinf_object_json);
+    release(&old);
+    release(&next);
+    release(&third);
+}
+
+/* More owners than are remembered: some are forgotten, and nothing else happens to them. */
+static void many_owners_share_the_places(void **state)
+{
+    struct fixture *f = *state;
+    enum { N_OWNERS_HERE = 3000 };
+    size_t n_forgotten = 0, n_known = 0;
+
+    fill_dictionary(f);
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t owner = 0; owner < N_OWNERS_HERE; owner++) {
+            struct pair pair = make_owned_pair(f, owner, i);
+
+            n_forgotten += i == 1 && like_of(pair.packed) == NULL;
+            if (owner % 100 == 0)
+                expect_same_text(&pair, kinf_object_json);
+            release(&pair);
+        }
+    }
+    for (size_t owner = N_OWNERS_HERE - 200; owner < N_OWNERS_HERE; owner++) {
+        struct pair pair = make_owned_pair(f, owner, 2);
+
+        n_known += like_of(pair.packed) != NULL;
+        release(&pair);
+    }
+    assert_in_range(n_forgotten, N_OWNERS_HERE / 2, N_OWNERS_HERE);
+    assert_in_range(n_known, 150, 200);
+}
+
+static void without_memory_owned_objects_leave_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+    KINF__AUTO_BUFFER first = KINF__BUFFER_INIT, second = KINF__BUFFER_INIT;
+    struct kinf__object_decoder decoder;
+    bool has_failed = true;
+
+    append_owned_pod(0, 0, &first);
+    append_owned_pod(0, 1, &second);
+    for (size_t n = 1; has_failed; n++) {
+        const struct kinf__buffer *texts[] = { &first, &second };
+        struct kinf__packer *packer = NULL;
+        const struct kinf_object *object = NULL;
+        kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+        struct kinf_str text;
+        size_t len;
+        int r;
+
+        kinf__object_decoder_init(&decoder, f->type, f->plan);
+        test_fail_allocation(n);
+        r = kinf__packer_new(&packer, NULL);
+        if (r == 0)
+            kinf__packer_set_dictionary_size(packer, 4000);
+        decoder.packer = packer;
+        for (size_t i = 0; r == 0 && i < 12; i++) {
+            kinf_object_unref(KINF__TAKE(object));
+            r = kinf__object_decode(&decoder, kinf__buffer_str(texts[i % 2]), true, &object, &len,
+                                    NULL);
+        }
+        if (r == 0)
+            r = kinf__object_body(object, &scratch, &text);
+        has_failed = test_allocation_failed();
+        assert_int_equal(r, has_failed ? KINF_ERR_NO_MEMORY : 0);
+        if (r == 0)
+            assert_non_null(like_of(object));
+        kinf_object_unref(object);
+        kinf__object_decoder_release(&decoder);
+        kinf__packer_free(packer);
+    }
+}
+
 /* More readers than there are contexts. */
 static void many_read_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct pair pair = make_packed_pair(f, 3);
+    struct pair pairs[4];
     pthread_t threads[8];
 
+    fill_dictionary(f);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++)
+        pairs[i] = make_owned_pair(f, i % 2, i);
+    assert_non_null(like_of(pairs[3].packed));
     for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
-        assert_int_equal(kinf__thread_start(&threads[i], "reader", read_often, &pair, NULL), 0);
+        assert_int_equal(kinf__thread_start(&threads[i], "reader", read_often, &pairs[i % 4], NULL),
+                         0);
     for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
         pthread_join(threads[i], NULL);
-    release(&pair);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++)
+        release(&pairs[i]);
 }
 
 int main(void)
@@ -412,6 +608,11 @@ int main(void)
         TEST(objects_outlive_their_packer),
         TEST(an_object_is_packed_again_by_another_one),
         TEST(without_memory_nothing_is_left_behind),
+        TEST(those_of_one_owner_are_held_by_the_first_of_them),
+        TEST(what_is_held_by_another_outlives_it),
+        TEST(who_is_not_alike_is_held_by_the_dictionary),
+        TEST(many_owners_share_the_places),
+        TEST(without_memory_owned_objects_leave_nothing_behind),
         TEST(many_read_at_once),
     };
 
