@@ -32,6 +32,7 @@
     X(KINF__RANK_RECORDER, "recorder", "events that wait to be sent")                              \
     X(KINF__RANK_OUTBOX, "handlers.outbox", "what a handler of the daemon is to be told")          \
     X(KINF__RANK_STATE, "daemon.state", "which stores are kept in files")                          \
+    X(KINF__RANK_STATE_LOAD, "state.load", "who makes objects of which section of a file")         \
     X(KINF__RANK_CLIENT, "rest.client", "who uses a client")                                       \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
     X(KINF__RANK_APPLY, "informer.apply",                                                          \

@@ -42,8 +42,9 @@ void kinf__program_begin(void)
 {
     fill_standard_descriptors();
     raise_descriptor_limit();
-    /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
-    mallopt(M_ARENA_MAX, 1);
+    /* An arena of a thread grows by a system call for each object, the first one grows in steps; but two
+     * threads that load one type would wait for each other. */
+    mallopt(M_ARENA_MAX, 2);
     kinf__thread_set_stack(STACK_BYTES);
     kinf_log_to_stderr();
 }

@@ -1,12 +1,13 @@
 /*
- * Compressing and sealing. Neighbours: state_file.c says what the bytes mean. Invariant of the
- * reader: each byte of the file that reached zstd has gone into the seal.
+ * Compressing and sealing. Neighbours: state_file.c and state_load.c say what the bytes mean. Invariant
+ * of the reader: each byte of the file that was handed out has gone into the seal.
  */
 #include "state/sealed.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "base/error.h"
@@ -15,7 +16,6 @@
 #define SEAL_SIZE 8
 /* What is on its way to the disk at most, so that nobody waits long for the rest of it. */
 #define UNSYNCED_MAX ((uint64_t)8 << 20)
-#define HEAD_SIZE    (sizeof KINF__SEALED_MAGIC - 1 + sizeof(uint32_t))
 
 /* --- the seal --- */
 
@@ -97,10 +97,9 @@ int kinf__sealed_writer_init(struct kinf__sealed_writer *writer, int fd, uint32_
     uint32_t number = htole32(version);
     int failed;
 
-    *writer = (struct kinf__sealed_writer){ .fd = fd, .piece_size = ZSTD_CStreamOutSize() };
-    writer->piece = malloc(writer->piece_size);
+    *writer = (struct kinf__sealed_writer){ .fd = fd };
     writer->zstd = ZSTD_createCCtx();
-    if (writer->piece == NULL || writer->zstd == NULL ||
+    if (writer->zstd == NULL ||
         ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
         return kinf__error_no_memory(err);
@@ -110,40 +109,54 @@ int kinf__sealed_writer_init(struct kinf__sealed_writer *writer, int fd, uint32_
 
 void kinf__sealed_writer_release(struct kinf__sealed_writer *writer)
 {
-    free(writer->piece);
+    kinf__buffer_release(&writer->text);
+    kinf__buffer_release(&writer->frame);
     ZSTD_freeCCtx(writer->zstd);
-}
-
-/* Until zstd has taken everything, or at the end has given everything. */
-static int compress(struct kinf__sealed_writer *writer, const void *bytes, size_t len,
-                    ZSTD_EndDirective how, struct kinf_error *err)
-{
-    ZSTD_inBuffer in = { bytes, len, 0 };
-    size_t left;
-    int failed = 0;
-
-    do {
-        ZSTD_outBuffer out = { writer->piece, writer->piece_size, 0 };
-
-        left = ZSTD_compressStream2(writer->zstd, &out, &in, how);
-        if (ZSTD_isError(left))
-            return kinf__error_no_memory(err); /* it has no other reason */
-        failed = write_sealed(writer, writer->piece, out.pos, err);
-    } while (failed == 0 && (how == ZSTD_e_end ? left != 0 : in.pos < in.size));
-    return failed;
 }
 
 int kinf__sealed_write(struct kinf__sealed_writer *writer, const void *bytes, size_t len,
                        struct kinf_error *err)
 {
-    return compress(writer, bytes, len, ZSTD_e_continue, err);
+    if (len > KINF__SEALED_TEXT_MAX - writer->text.len)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "a section would be above %zu bytes",
+                               KINF__SEALED_TEXT_MAX);
+    return kinf__buffer_append(&writer->text, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+static int write_lengths(struct kinf__sealed_writer *writer, size_t frame_len, size_t text_len,
+                         struct kinf_error *err)
+{
+    const uint32_t lengths[] = { htole32((uint32_t)frame_len), htole32((uint32_t)text_len) };
+
+    return write_sealed(writer, lengths, sizeof lengths, err);
+}
+
+int kinf__sealed_cut(struct kinf__sealed_writer *writer, struct kinf_error *err)
+{
+    struct kinf__buffer *text = &writer->text, *frame = &writer->frame;
+    size_t n;
+    int failed;
+
+    if (text->len == 0)
+        return 0;
+    if (kinf__buffer_reserve(frame, ZSTD_compressBound(text->len)) < 0)
+        return kinf__error_no_memory(err);
+    n = ZSTD_compress2(writer->zstd, frame->bytes, frame->size, text->bytes, text->len);
+    if (ZSTD_isError(n))
+        return kinf__error_no_memory(err); /* it has no other reason */
+    failed = write_lengths(writer, n, text->len, err);
+    text->len = 0;
+    return failed < 0 ? failed : write_sealed(writer, frame->bytes, n, err);
 }
 
 int kinf__sealed_finish(struct kinf__sealed_writer *writer, struct kinf_error *err)
 {
-    int failed = compress(writer, NULL, 0, ZSTD_e_end, err);
-    uint64_t value = seal_value(writer->seal);
+    int failed = kinf__sealed_cut(writer, err);
+    uint64_t value;
 
+    if (failed == 0)
+        failed = write_lengths(writer, 0, 0, err);
+    value = seal_value(writer->seal);
     if (failed == 0)
         failed = write_all(writer, &value, sizeof value, err);
     return failed < 0 ? failed : wait_for_disk(writer, err);
@@ -175,123 +188,103 @@ static int read_all(int fd, void *bytes, size_t len, struct kinf_error *err)
     return 0;
 }
 
-static int read_head(struct kinf__sealed_reader *reader, uint32_t version, struct kinf_error *err)
+static int read_sealed(struct kinf__sealed_reader *reader, void *bytes, size_t len,
+                       struct kinf_error *err)
 {
-    char head[HEAD_SIZE];
-    uint32_t number;
-    int failed = read_all(reader->fd, head, sizeof head, err);
+    int failed;
 
+    if (len > reader->left_bytes)
+        return damaged(err, "it ends too soon");
+    failed = read_all(reader->fd, bytes, len, err);
     if (failed < 0)
         return failed;
-    if (memcmp(head, KINF__SEALED_MAGIC, sizeof KINF__SEALED_MAGIC - 1) != 0)
-        return damaged(err, "it is no state of kinformer");
-    memcpy(&number, head + sizeof KINF__SEALED_MAGIC - 1, sizeof number);
-    if (le32toh(number) != version)
-        return kinf__error_set(err, KINF_ERR_UNSUPPORTED, "it is of format %u, this is for %u",
-                               le32toh(number), version);
-    seal_bytes(&reader->seal, head, sizeof head);
+    reader->left_bytes -= len;
+    seal_bytes(&reader->seal, bytes, len);
     return 0;
 }
 
 int kinf__sealed_reader_init(struct kinf__sealed_reader *reader, int fd, off_t size,
                              uint32_t version, struct kinf_error *err)
 {
-    *reader = (struct kinf__sealed_reader){ .fd = fd, .piece_size = ZSTD_DStreamInSize() };
-    if (size < (off_t)(HEAD_SIZE + SEAL_SIZE))
-        return damaged(err, "it is too short");
-    reader->left_bytes = (uint64_t)size - HEAD_SIZE - SEAL_SIZE;
-    reader->piece = malloc(reader->piece_size);
-    reader->zstd = ZSTD_createDCtx();
-    if (reader->piece == NULL || reader->zstd == NULL)
-        return kinf__error_no_memory(err);
-    return read_head(reader, version, err);
-}
-
-void kinf__sealed_reader_release(struct kinf__sealed_reader *reader)
-{
-    free(reader->piece);
-    ZSTD_freeDCtx(reader->zstd);
-    kinf__buffer_release(&reader->text);
-}
-
-static int next_piece(struct kinf__sealed_reader *reader, struct kinf_error *err)
-{
-    size_t len =
-        reader->left_bytes < reader->piece_size ? (size_t)reader->left_bytes : reader->piece_size;
+    char magic[sizeof KINF__SEALED_MAGIC - 1];
+    uint32_t number;
     int failed;
 
-    if (len == 0)
-        return damaged(err, "it ends too soon");
-    failed = read_all(reader->fd, reader->piece, len, err);
+    *reader = (struct kinf__sealed_reader){ .fd = fd };
+    if (size < (off_t)(sizeof magic + sizeof number + SEAL_SIZE))
+        return damaged(err, "it is too short");
+    reader->left_bytes = (uint64_t)size - SEAL_SIZE;
+    failed = read_sealed(reader, magic, sizeof magic, err);
+    if (failed == 0)
+        failed = read_sealed(reader, &number, sizeof number, err);
     if (failed < 0)
         return failed;
-    seal_bytes(&reader->seal, reader->piece, len);
-    reader->left_bytes -= len;
-    reader->piece_len = len;
-    reader->piece_at = 0;
-    return 0;
+    if (memcmp(magic, KINF__SEALED_MAGIC, sizeof magic) != 0)
+        return damaged(err, "it is no state of kinformer");
+    return le32toh(number) == version
+               ? 0
+               : kinf__error_set(err, KINF_ERR_UNSUPPORTED, "it is of format %u, this is for %u",
+                                 le32toh(number), version);
 }
 
-/* Some more text behind what is there. */
-static int inflate_some(struct kinf__sealed_reader *reader, struct kinf_error *err)
-{
-    struct kinf__buffer *text = &reader->text;
-    ZSTD_inBuffer in = { reader->piece, reader->piece_len, reader->piece_at };
-    ZSTD_outBuffer out;
-    size_t hint;
-
-    if (reader->is_frame_over)
-        return damaged(err, "there is less in it than it says");
-    if (kinf__buffer_reserve(text, ZSTD_DStreamOutSize()) < 0)
-        return kinf__error_no_memory(err);
-    out = (ZSTD_outBuffer){ text->bytes + text->len, text->size - text->len, 0 };
-    hint = ZSTD_decompressStream(reader->zstd, &out, &in);
-    if (ZSTD_isError(hint))
-        return damaged(err, ZSTD_getErrorName(hint));
-    reader->piece_at = in.pos;
-    reader->is_frame_over = hint == 0;
-    text->len += out.pos;
-    return out.pos == 0 && in.pos == in.size && !reader->is_frame_over ? next_piece(reader, err)
-                                                                       : 0;
-}
-
-int kinf__sealed_read(struct kinf__sealed_reader *reader, size_t len, const char **ret_bytes,
-                      struct kinf_error *err)
-{
-    struct kinf__buffer *text = &reader->text;
-    int failed = 0;
-
-    if (text->len - reader->text_at < len) {
-        kinf__buffer_consume(text, reader->text_at);
-        reader->text_at = 0;
-    }
-    while (failed == 0 && text->len - reader->text_at < len)
-        failed = inflate_some(reader, err);
-    if (failed < 0)
-        return failed;
-    *ret_bytes = text->bytes + reader->text_at;
-    reader->text_at += len;
-    return 0;
-}
-
-static int check_seal(struct kinf__sealed_reader *reader, struct kinf_error *err)
+static int check_end(struct kinf__sealed_reader *reader, struct kinf_error *err)
 {
     uint64_t value, expected = seal_value(reader->seal);
-    int failed = read_all(reader->fd, &value, sizeof value, err);
+    int failed;
 
+    if (reader->left_bytes != 0)
+        return damaged(err, "there is more in it than it says");
+    failed = read_all(reader->fd, &value, sizeof value, err);
     return failed == 0 && value != expected ? damaged(err, "its seal is broken") : failed;
 }
 
-int kinf__sealed_end(struct kinf__sealed_reader *reader, struct kinf_error *err)
+int kinf__sealed_next(struct kinf__sealed_reader *reader, struct kinf__sealed_section *section,
+                      struct kinf_error *err)
 {
-    int failed = 0;
+    uint32_t lengths[2];
+    int failed = read_sealed(reader, lengths, sizeof lengths, err);
 
-    while (failed == 0 && !reader->is_frame_over && reader->text_at == reader->text.len)
-        failed = inflate_some(reader, err);
     if (failed < 0)
         return failed;
-    if (reader->text_at != reader->text.len || reader->piece_at != reader->piece_len ||
-        reader->left_bytes != 0)
-        return damaged(err, "there is more in it than it says");
-    return check_seal(reader, err);
+    section->frame.len = 0;
+    section->text_len = le32toh(lengths[1]);
+    if (lengths[0] == 0 && lengths[1] == 0)
+        return check_end(reader, err);
+    if (section->text_len == 0 || section->text_len > KINF__SEALED_TEXT_MAX)
+        return damaged(err, "a section has no such length");
+    if (le32toh(lengths[0]) > reader->left_bytes)
+        return damaged(err, "it ends too soon");
+    if (kinf__buffer_reserve(&section->frame, le32toh(lengths[0])) < 0)
+        return kinf__error_no_memory(err);
+    section->frame.len = le32toh(lengths[0]);
+    return read_sealed(reader, section->frame.bytes, section->frame.len, err);
+}
+
+/* What it is to become is compared first, so that nothing is made of a few damaged bytes. */
+int kinf__sealed_inflate(struct kinf__sealed_section *section, struct kinf_error *err)
+{
+    const struct kinf__buffer *frame = &section->frame;
+    struct kinf__buffer *text = &section->text;
+    size_t n;
+
+    text->len = 0;
+    if (ZSTD_getFrameContentSize(frame->bytes, frame->len) != section->text_len)
+        return damaged(err, "a section is not as long as it says");
+    if (section->zstd == NULL)
+        section->zstd = ZSTD_createDCtx();
+    if (section->zstd == NULL || kinf__buffer_reserve(text, section->text_len) < 0)
+        return kinf__error_no_memory(err);
+    n = ZSTD_decompressDCtx(section->zstd, text->bytes, section->text_len, frame->bytes,
+                            frame->len);
+    if (n != section->text_len)
+        return damaged(err, ZSTD_isError(n) ? ZSTD_getErrorName(n) : "a section is too short");
+    text->len = n;
+    return 0;
+}
+
+void kinf__sealed_section_release(struct kinf__sealed_section *section)
+{
+    kinf__buffer_release(&section->frame);
+    kinf__buffer_release(&section->text);
+    ZSTD_freeDCtx(section->zstd);
 }

@@ -1,7 +1,6 @@
 /*
- * Heads and objects in a sealed file. Neighbours: sealed.c keeps the bytes, folder.c the files.
- * Invariant: an object is made only of lengths that were read, each within what the object's own
- * limits allow.
+ * Heads and objects in a sealed file. Neighbours: sealed.c keeps the bytes, folder.c the files;
+ * state_load.c makes objects again.
  */
 #include "state/state_file.h"
 
@@ -12,9 +11,11 @@
 #include "base/error.h"
 #include "object/object.h"
 #include "state/sealed.h"
+#include "state/state_load.h"
 
 #define HEAD_TEXT_MAX (1u << 20)
-#define NAME_TEXT_MAX 60000u
+/* Of the text of objects in a section, before the last one of them. */
+#define SECTION_BYTES ((size_t)1 << 20)
 
 /* --- writing --- */
 
@@ -53,8 +54,9 @@ static int put_head(struct kinf__sealed_writer *writer, const struct kinf__state
         failed = put_text(writer, kinf_str_from(texts[i]), err);
     if (failed == 0)
         failed = put_number(writer, (uint64_t)wall_ms, sizeof(uint64_t), err);
-    return failed < 0 ? failed
-                      : put_number(writer, kinf_snapshot_count(snapshot), sizeof(uint64_t), err);
+    if (failed == 0)
+        failed = put_number(writer, kinf_snapshot_count(snapshot), sizeof(uint64_t), err);
+    return failed < 0 ? failed : kinf__sealed_cut(writer, err);
 }
 
 /* What is known of the body, so that it need not be looked for when it is read. */
@@ -88,7 +90,9 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
         failed = put_text(writer, names[i], err);
     if (failed == 0)
         failed = put_places(writer, object, err);
-    return failed < 0 ? failed : put_text(writer, body, err);
+    if (failed == 0)
+        failed = put_text(writer, body, err);
+    return failed < 0 || writer->text.len < SECTION_BYTES ? failed : kinf__sealed_cut(writer, err);
 }
 
 static int stopped(struct kinf_error *err)
@@ -181,69 +185,49 @@ static void release_head(struct head *head)
         kinf__buffer_release(&head->texts[i]);
 }
 
-static int malformed(struct kinf_error *err)
-{
-    return kinf__error_set(err, KINF_ERR_PARSE, "damaged: what it holds is not as it is written");
-}
-
-static int get_number(struct kinf__sealed_reader *reader, size_t size, uint64_t *ret_number,
-                      struct kinf_error *err)
-{
-    const char *bytes;
-    uint64_t number = 0;
-    int failed = kinf__sealed_read(reader, size, &bytes, err);
-
-    if (failed < 0)
-        return failed;
-    memcpy(&number, bytes, size);
-    *ret_number = le64toh(number);
-    return 0;
-}
-
-/* The reader's until something else is read. */
-static int get_text(struct kinf__sealed_reader *reader, uint64_t max_len, struct kinf_str *ret_text,
-                    struct kinf_error *err)
-{
-    uint64_t len;
-    int failed = get_number(reader, sizeof(uint32_t), &len, err);
-
-    if (failed < 0)
-        return failed;
-    if (len > max_len)
-        return malformed(err);
-    ret_text->len = (size_t)len;
-    return kinf__sealed_read(reader, ret_text->len, &ret_text->bytes, err);
-}
-
 /* A text without a NUL, which ends with one. */
-static int keep_text(struct kinf__sealed_reader *reader, uint64_t max_len,
-                     struct kinf__buffer *buffer, struct kinf_error *err)
+static int keep_text(struct kinf_str *rest, struct kinf__buffer *buffer, struct kinf_error *err)
 {
-    struct kinf_str text = { NULL, 0 };
-    int failed = get_text(reader, max_len, &text, err);
+    struct kinf_str text;
+    int failed = kinf__state_take_text(rest, HEAD_TEXT_MAX, &text, err);
 
     if (failed < 0)
         return failed;
     if (text.len != 0 && memchr(text.bytes, '\0', text.len) != NULL)
-        return malformed(err);
-    buffer->len = 0;
+        return kinf__state_malformed(err);
     return kinf__buffer_append_str(buffer, text) < 0 || kinf__buffer_cstr(buffer) == NULL
                ? kinf__error_no_memory(err)
                : 0;
 }
 
-static int get_head(struct kinf__sealed_reader *reader, struct head *head, struct kinf_error *err)
+static int read_head(struct kinf_str rest, struct head *head, struct kinf_error *err)
 {
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < N_HEAD_TEXTS; i++)
-        failed = keep_text(reader, HEAD_TEXT_MAX, &head->texts[i], err);
+        failed = keep_text(&rest, &head->texts[i], err);
     if (failed == 0)
-        failed = get_number(reader, sizeof(uint64_t), &head->wall_ms, err);
+        failed = kinf__state_take_number(&rest, sizeof(uint64_t), &head->wall_ms, err);
     if (failed == 0)
-        failed = get_number(reader, sizeof(uint64_t), &head->n_objects, err);
-    if (failed == 0 && head->texts[HEAD_RV].len >= KINF__STATE_RV_SIZE)
-        failed = malformed(err);
+        failed = kinf__state_take_number(&rest, sizeof(uint64_t), &head->n_objects, err);
+    return failed == 0 && (rest.len != 0 || head->texts[HEAD_RV].len >= KINF__STATE_RV_SIZE)
+               ? kinf__state_malformed(err)
+               : failed;
+}
+
+/* The first section. */
+static int get_head(struct kinf__sealed_reader *reader, struct head *head, struct kinf_error *err)
+{
+    struct kinf__sealed_section section = { .text_len = 0 };
+    int failed = kinf__sealed_next(reader, &section, err);
+
+    if (failed == 0 && section.text_len == 0)
+        failed = kinf__state_malformed(err);
+    if (failed == 0)
+        failed = kinf__sealed_inflate(&section, err);
+    if (failed == 0)
+        failed = read_head(kinf__buffer_str(&section.text), head, err);
+    kinf__sealed_section_release(&section);
     return failed;
 }
 
@@ -279,92 +263,6 @@ static int check_head(const struct head *head, const struct kinf__state_identity
     return 0;
 }
 
-/* The names of an object, each kept while the next is read. */
-enum { NAME_SPACE, NAME, UID, RV, N_NAMES };
-
-static int get_places(struct kinf__sealed_reader *reader, struct kinf__object_parts *parts,
-                      struct kinf_error *err)
-{
-    uint64_t offset, len, place = 0;
-    int failed = get_number(reader, sizeof(uint32_t), &offset, err);
-
-    if (failed == 0)
-        failed = get_number(reader, sizeof(uint32_t), &len, err);
-    if (failed == 0 && len > KINF__LABELS_LEN_MAX)
-        failed = malformed(err);
-    if (failed < 0)
-        return failed;
-    parts->labels_offset = (uint32_t)offset;
-    parts->labels_len = (uint32_t)len;
-    for (size_t i = 0; failed == 0 && i < KINF__N_PLACES; i++) {
-        failed = get_number(reader, sizeof(uint32_t), &place, err);
-        parts->places[i] = (uint32_t)place;
-    }
-    return failed;
-}
-
-/* The body is copied once, from what was inflated into the object. */
-static int make_object(struct kinf__sealed_reader *reader, struct kinf__object_parts *parts,
-                       const struct kinf_object **ret_object, struct kinf_error *err)
-{
-    const struct kinf_object *object;
-    int failed = get_places(reader, parts, err);
-
-    if (failed == 0)
-        failed = get_text(reader, UINT32_MAX, &parts->body, err);
-    if (failed < 0)
-        return failed;
-    if (parts->name.len == 0 || (parts->name_space.len != 0 && !parts->type->namespaced) ||
-        memchr(parts->name.bytes, '/', parts->name.len) != NULL)
-        return malformed(err);
-    failed = kinf__object_new(parts, &object, err);
-    if (failed < 0)
-        return failed == KINF_ERR_LIMIT ? malformed(err) : failed;
-    if (!kinf__object_check(object)) {
-        kinf_object_unref(object);
-        return malformed(err);
-    }
-    *ret_object = object;
-    return 0;
-}
-
-static int get_object(struct kinf__sealed_reader *reader, const struct kinf_type *type,
-                      struct kinf__buffer *names, const struct kinf_object **ret_object,
-                      struct kinf_error *err)
-{
-    struct kinf__object_parts parts = { .type = type };
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < N_NAMES; i++)
-        failed = keep_text(reader, NAME_TEXT_MAX, &names[i], err);
-    if (failed < 0)
-        return failed;
-    parts.name_space = kinf__buffer_str(&names[NAME_SPACE]);
-    parts.name = kinf__buffer_str(&names[NAME]);
-    parts.uid = kinf__buffer_str(&names[UID]);
-    parts.resource_version = kinf__buffer_str(&names[RV]);
-    return make_object(reader, &parts, ret_object, err);
-}
-
-static int get_objects(struct kinf__sealed_reader *reader, const struct kinf_type *type,
-                       uint64_t n_objects, kinf__state_object_cb *callback, void *ctx,
-                       const struct kinf__stop *stop, struct kinf_error *err)
-{
-    struct kinf__buffer names[N_NAMES] = { KINF__BUFFER_INIT };
-    const struct kinf_object *object = NULL;
-    int failed = 0;
-
-    for (uint64_t i = 0; failed == 0 && i < n_objects; i++) {
-        failed =
-            kinf__stop_is_set(stop) ? stopped(err) : get_object(reader, type, names, &object, err);
-        if (failed == 0)
-            failed = callback(object, ctx, err);
-    }
-    for (size_t i = 0; i < N_NAMES; i++)
-        kinf__buffer_release(&names[i]);
-    return failed;
-}
-
 static void fill_origin(const struct head *head, struct kinf__state_origin *origin)
 {
     memcpy(origin->rv, head_text(head, HEAD_RV), head->texts[HEAD_RV].len + 1);
@@ -372,7 +270,7 @@ static void fill_origin(const struct head *head, struct kinf__state_origin *orig
     origin->n_objects = head->n_objects;
 }
 
-/* Reads the head of a file; the caller releases reader and head and closes `ret_fd`, on failure too. */
+/* Reads the head of a file; the caller releases it and closes `ret_fd`, on failure too. */
 static int begin(const struct kinf__state_folder *folder, const char *name, int *ret_fd,
                  struct kinf__sealed_reader *reader, struct head *head, struct kinf_error *err)
 {
@@ -390,20 +288,32 @@ int kinf__state_file_load(const struct kinf__state_folder *folder, const char *n
                           struct kinf__state_origin *ret_origin, struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
-    struct kinf__sealed_reader reader = { .fd = -1 };
+    struct kinf__sealed_reader reader;
     struct head head = { .n_objects = 0 };
+    uint64_t n_objects = 0;
     int failed = begin(folder, name, &fd, &reader, &head, err);
 
     if (failed == 0)
         failed = check_head(&head, identity, err);
     if (failed == 0)
-        failed = get_objects(&reader, identity->type, head.n_objects, callback, ctx, stop, err);
-    if (failed == 0)
-        failed = kinf__sealed_end(&reader, err);
+        failed = kinf__state_load(&reader, identity->type, callback, ctx, stop, &n_objects, err);
+    if (failed == 0 && n_objects != head.n_objects)
+        failed = kinf__state_malformed(err);
     if (failed == 0)
         fill_origin(&head, ret_origin);
     release_head(&head);
-    kinf__sealed_reader_release(&reader);
+    return failed;
+}
+
+/* There is nothing behind the head. */
+static int check_empty(struct kinf__sealed_reader *reader, struct kinf_error *err)
+{
+    struct kinf__sealed_section section = { .text_len = 0 };
+    int failed = kinf__sealed_next(reader, &section, err);
+
+    if (failed == 0 && section.text_len != 0)
+        failed = kinf__error_set(err, KINF_ERR_PARSE, "it has objects");
+    kinf__sealed_section_release(&section);
     return failed;
 }
 
@@ -412,12 +322,12 @@ int kinf__state_file_type(const struct kinf__state_folder *folder, const char *n
                           struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
-    struct kinf__sealed_reader reader = { .fd = -1 };
+    struct kinf__sealed_reader reader;
     struct head head = { .n_objects = 0 };
     int failed = begin(folder, name, &fd, &reader, &head, err);
 
     if (failed == 0)
-        failed = kinf__sealed_end(&reader, err);
+        failed = check_empty(&reader, err);
     if (failed == 0 && strcmp(head_text(&head, HEAD_SERVER), server) != 0)
         failed = kinf__error_set(err, KINF_ERR_CONFLICT, "it is of another server: %s",
                                  head_text(&head, HEAD_SERVER));
@@ -426,6 +336,5 @@ int kinf__state_file_type(const struct kinf__state_folder *folder, const char *n
                                   head_text(&head, HEAD_KIND), head_text(&head, HEAD_RESOURCE),
                                   *head_text(&head, HEAD_NAMESPACED) != '\0', ret_type, err);
     release_head(&head);
-    kinf__sealed_reader_release(&reader);
     return failed;
 }

@@ -1,7 +1,7 @@
 /*
  * Files of states: whatever is in one, it is refused, or each object of it is sound. The first byte
  * says whether the rest is the file, or what a file is made of: then it is sealed first, so that
- * inputs get behind the seal.
+ * inputs get behind the seal, in sections; two bytes in front of each say how long it is.
  */
 #include <sys/stat.h>
 
@@ -41,6 +41,22 @@ static int take(const struct kinf_object *take_object, void *ctx, struct kinf_er
     return 0;
 }
 
+static void put_sections(struct kinf__sealed_writer *writer, const uint8_t *data, size_t size)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    while (size != 0) {
+        size_t len = fuzz_take_byte(&data, &size);
+
+        len = len << 8 | fuzz_take_byte(&data, &size);
+        len = len < size ? len : size;
+        FUZZ_REQUIRE(kinf__sealed_write(writer, data, len, &err) == 0);
+        FUZZ_REQUIRE(kinf__sealed_cut(writer, &err) == 0);
+        data += len;
+        size -= len;
+    }
+}
+
 static void put_file(const uint8_t *data, size_t size, bool is_whole)
 {
     struct kinf__sealed_writer writer;
@@ -52,7 +68,7 @@ static void put_file(const uint8_t *data, size_t size, bool is_whole)
         FUZZ_REQUIRE(write(fd, data, size) == (ssize_t)size);
     } else {
         FUZZ_REQUIRE(kinf__sealed_writer_init(&writer, fd, KINF__STATE_FORMAT, &err) == 0);
-        FUZZ_REQUIRE(kinf__sealed_write(&writer, data, size, &err) == 0);
+        put_sections(&writer, data, size);
         FUZZ_REQUIRE(kinf__sealed_finish(&writer, &err) == 0);
         kinf__sealed_writer_release(&writer);
     }

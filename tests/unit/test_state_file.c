@@ -4,6 +4,7 @@
  */
 #include "state/state_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/error.h"
+#include "base/thread.h"
 #include "object/object.h"
 #include "state/sealed.h"
 #include "unit/allocation.h"
@@ -172,7 +175,7 @@ static void read_file(struct fixture *f, struct kinf__buffer *content)
     ssize_t n;
 
     assert_true(fd >= 0);
-    assert_int_equal(kinf__buffer_reserve(content, 1 << 20), 0);
+    assert_int_equal(kinf__buffer_reserve(content, 16 << 20), 0);
     n = read(fd, content->bytes, content->size);
     assert_true(n > 0);
     content->len = (size_t)n;
@@ -282,7 +285,7 @@ static void a_file_of_another_format_is_refused(void **state)
     read_file(f, &content);
     content.bytes[8] = KINF__STATE_FORMAT + 1;
     put_file(f, content.bytes, content.len);
-    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 3, this is for 2");
+    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 4, this is for 3");
     put_file(f, "apiVersion: v1\nkind: Config\nclusters: []\n", 40);
     expect_refused(f, KINF_ERR_PARSE, "no state of kinformer");
 }
@@ -538,6 +541,195 @@ static void a_sealed_file_of_nonsense_is_refused(void **state)
     }
 }
 
+/* --- many objects: several sections, and a second thread --- */
+
+#define N_MANY 700 /* of 8 kB */
+
+static void fill_many(struct fixture *f)
+{
+    struct test_random random = { .state = 1 };
+    const struct kinf_object *objects[N_MANY];
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    for (size_t i = 0; i < N_MANY; i++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+        assert_int_equal(
+            kinf__buffer_printf(&text,
+                                "{\"metadata\":{\"namespace\":\"n%zu\",\"name\":\"m%zu\","
+                                "\"resourceVersion\":\"%zu\"},\"data\":\"",
+                                i % 3, i, i + 10),
+            0);
+        for (size_t n = 0; n < 500; n++)
+            assert_int_equal(kinf__buffer_printf(&text, "%016llx",
+                                                 (unsigned long long)test_random_next(&random)),
+                             0);
+        assert_int_equal(kinf__buffer_printf(&text, "\"}"), 0);
+        objects[i] = indexer_json_object(kinf__buffer_cstr(&text));
+    }
+    assert_int_equal(kinf_indexer_replace(f->indexer, objects, N_MANY, "900", &err), 0);
+    for (size_t i = 0; i < N_MANY; i++)
+        kinf_object_unref(objects[i]);
+}
+
+static bool is_there(const char *thread)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    bool is = false;
+
+    assert_non_null(tasks);
+    while ((task = readdir(tasks)) != NULL) {
+        char path[300], name[32] = "";
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        file = fopen(path, "r");
+        if (file == NULL)
+            continue;
+        is = is ||
+             (fgets(name, sizeof name, file) != NULL && strncmp(name, thread, strlen(thread)) == 0);
+        fclose(file);
+    }
+    closedir(tasks);
+    return is;
+}
+
+/* What comes is what the store has, one behind the other. */
+struct following {
+    struct kinf_cursor cursor;
+    size_t n;
+    bool has_helper; /* seen in the midst of it */
+    size_t fail_at;  /* 0: never */
+    size_t stop_at;
+    struct kinf__stop stop;
+};
+
+static int follow(const struct kinf_object *take_object, void *ctx, struct kinf_error *err)
+{
+    struct following *following = ctx;
+    const struct kinf_object *stored = kinf_cursor_next(&following->cursor);
+
+    assert_non_null(stored);
+    assert_string_equal(kinf_object_key(take_object), kinf_object_key(stored));
+    assert_int_equal(kinf_object_size(take_object), kinf_object_size(stored));
+    assert_memory_equal(&stored->body_len, &take_object->body_len,
+                        kinf_object_size(stored) - offsetof(struct kinf_object, body_len));
+    kinf_object_unref(take_object);
+    if (following->n == N_MANY / 2)
+        following->has_helper = is_there("kinf-loader");
+    if (++following->n == following->stop_at)
+        kinf__stop_set(&following->stop);
+    return following->n == following->fail_at ? kinf__error_set(err, KINF_ERR_LIMIT, "enough") : 0;
+}
+
+static int load_many(struct fixture *f, struct following *following, struct kinf_error *err)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(f->indexer);
+    struct kinf__state_origin origin;
+
+    kinf_cursor_all(&following->cursor, snapshot);
+    return kinf__state_file_load(f->folder, NAME, &f->identity, follow, following, &following->stop,
+                                 &origin, err);
+}
+
+/* F1: with a second thread, and where there is none to be had. */
+static void many_objects_come_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_type *type;
+
+    fill_many(f);
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    for (int i = 0; i < 10; i++) {
+        struct following following = { .n = 0 };
+
+        if (i == 9)
+            kinf__thread_set_stack((size_t)1 << 46); /* more than there are addresses */
+        assert_int_equal(load_many(f, &following, &err), 0);
+        kinf__thread_set_stack(0);
+        assert_int_equal(following.n, N_MANY);
+        assert_int_equal(following.has_helper, i != 9);
+        assert_false(is_there("kinf-loader"));
+    }
+    assert_int_equal(kinf__state_file_type(f->folder, NAME, f->identity.server, &type, &err),
+                     KINF_ERR_PARSE);
+}
+
+static void loading_ends_where_it_is_to(void **state)
+{
+    static const size_t places[] = { 1, 5, 130, 131, 132, 133, 350, N_MANY - 1, N_MANY };
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    fill_many(f);
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(places); i++) {
+        struct following failing = { .fail_at = places[i] }, stopping = { .stop_at = places[i] };
+
+        assert_int_equal(load_many(f, &failing, &err), KINF_ERR_LIMIT);
+        assert_int_equal(failing.n, places[i]);
+        assert_string_equal(err.message, "enough");
+        /* What was made by then is handed over. */
+        if (load_many(f, &stopping, &err) < 0)
+            assert_int_equal((int)err.code, KINF_ERR_STOPPED);
+        else
+            assert_int_equal(stopping.n, N_MANY);
+        assert_true(stopping.n >= places[i]);
+    }
+}
+
+/* F2 */
+static void a_flipped_byte_of_many_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct test_random random = test_random_init("a_flipped_byte_of_many_is_refused");
+    struct kinf_error err = KINF_ERROR_INIT;
+    KINF__AUTO_BUFFER content = KINF__BUFFER_INIT;
+
+    fill_many(f);
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    read_file(f, &content);
+    assert_true(content.len > (2 << 20));
+    for (size_t i = 0; i < 60; i++) {
+        struct following following = { .n = 0 };
+        size_t at = test_random_below(&random, content.len);
+        char before = content.bytes[at];
+
+        content.bytes[at] ^= (char)(1 + test_random_below(&random, 255));
+        put_file(f, content.bytes, content.len);
+        assert_true(load_many(f, &following, &err) < 0);
+        content.bytes[at] = before;
+    }
+    for (size_t i = 0; i < 20; i++) {
+        struct following following = { .n = 0 };
+
+        put_file(f, content.bytes, test_random_below(&random, content.len));
+        assert_int_equal(load_many(f, &following, &err), KINF_ERR_PARSE);
+    }
+}
+
+static void without_memory_many_are_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    size_t n = 1;
+    int r;
+
+    fill_many(f);
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    do {
+        struct following following = { .n = 0 };
+
+        test_fail_allocation(n);
+        r = load_many(f, &following, &err);
+        if (test_allocation_failed() && r != KINF_ERR_NO_MEMORY)
+            fail_msg("allocation %zu of the loader's failed, and it returned %d", n, r);
+        n += n < 20 ? 1 : 37;
+    } while (r < 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -557,6 +749,10 @@ int main(void)
         TEST(what_a_killed_process_left_is_in_nobodys_way),
         TEST(failing_allocations_change_nothing),
         TEST(a_sealed_file_of_nonsense_is_refused),
+        TEST(many_objects_come_in_order),
+        TEST(loading_ends_where_it_is_to),
+        TEST(a_flipped_byte_of_many_is_refused),
+        TEST(without_memory_many_are_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
