@@ -169,7 +169,7 @@ def relist(lab):
 
 # How many times the bytes of its objects a client takes at its peak, about.
 BYTES_TAKEN = {"kinformer": 1.2, "kinformer, agent fields": 0.4, "kinformer, compressed": 0.3, "kinformer, metadata": 0.6,
-               "client-go, JSON": 9, "client-go, metadata": 9, "kube-rs": 12, CURL: 0}
+               "client-go, JSON": 9, "client-go, metadata": 4, "kube-rs": 12, CURL: 0}
 # Some are asked only for the first sync.
 GROWING = ["kinformer", "kinformer, agent fields", "kinformer, compressed", "client-go, JSON", "kube-rs", CURL]
 SYNC_ONLY = ("kube-rs", CURL)

@@ -1,7 +1,6 @@
 """Reading a store, and writing to it beside readers: what clients do when they are told to by a line (store_work.h).
 
-The store is an informer's of small pods; of a million client-go has the metadata alone, as its own benchmark of listers, and
-so has kinformer.
+The store is an informer's of small pods; of a million client-go has the metadata alone, as its own benchmark of listers has.
 """
 
 import contextlib
@@ -45,7 +44,7 @@ def measure_reading(lab, sizes, runs):
     found = []
     for n in sizes:
         rows = Rows()
-        flavours = ["kinformer, metadata", "client-go, metadata"] if n >= N_METADATA else ["kinformer", "client-go, JSON"]
+        flavours = ["kinformer", "client-go, metadata" if n >= N_METADATA else "client-go, JSON"]
         names = that_fit(lab.only(flavours), n, POD)
         for _ in range(runs):
             for name in names:

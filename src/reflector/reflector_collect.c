@@ -159,6 +159,16 @@ static int make_room(struct kinf__listed *listed)
     return 0;
 }
 
+/* An object of a list, which is new or what the store has. */
+static void note_collected(struct kinf__reflector *reflector, const struct kinf_object *object)
+{
+    if (object == reflector->found)
+        kinf__reflector_count(&reflector->n_unchanged, 1);
+    else
+        kinf__memory_touch_ahead(&reflector->touched, kinf_object_size(object));
+    kinf__reflector_note_decoded(reflector, kinf_object_key(object));
+}
+
 int kinf__reflector_collect_item(struct kinf__reflector *reflector,
                                  const struct kinf_object *take_object, struct kinf_error *err)
 {
@@ -174,9 +184,7 @@ int kinf__reflector_collect_item(struct kinf__reflector *reflector,
         kinf_object_unref(take_object);
         return kinf__error_no_memory(err);
     }
-    if (take_object == reflector->found)
-        kinf__reflector_count(&reflector->n_unchanged, 1);
-    kinf__reflector_note_decoded(reflector, kinf_object_key(take_object));
+    note_collected(reflector, take_object);
     listed->items[listed->n_items++] = take_object;
     return 0;
 }
@@ -189,9 +197,7 @@ int kinf__reflector_collect_event(struct kinf__reflector *reflector,
 
     if (r < 0)
         return r;
-    if (object == reflector->found)
-        kinf__reflector_count(&reflector->n_unchanged, 1);
-    kinf__reflector_note_decoded(reflector, kinf_object_key(object));
+    note_collected(reflector, object);
     return 0;
 }
 

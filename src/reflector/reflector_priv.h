@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/memory.h"
 #include "base/thread.h"
 #include "reflector/initial_events.h"
 #include "reflector/list_stream.h"
@@ -68,6 +69,7 @@ struct kinf__reflector {
     /* - of the list or watch list under way */
     struct kinf__listed listed;
     struct kinf__initial_events initial;
+    struct kinf__touched touched;    /* for their objects */
     struct kinf_snapshot *known;     /* the store when it began; NULL: none */
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;           /* 0: none is under way */

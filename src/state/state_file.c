@@ -15,7 +15,7 @@
 
 #define HEAD_TEXT_MAX (1u << 20)
 /* Of the text of objects in a section, before the last one of them. */
-#define SECTION_BYTES ((size_t)1 << 20)
+#define SECTION_BYTES ((size_t)2 << 20)
 
 /* --- writing --- */
 

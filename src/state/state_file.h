@@ -2,7 +2,7 @@
  * A store in a file: what an informer had, to begin with after a restart.
  *
  * Format 3, in a sealed file (sealed.h): the head in a section of its own, then the objects in sections
- * of a megabyte or more, each object in one of them. A text is its length (32 bits) and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
+ * of two megabytes or more, each object in one of them. A text is its length (32 bits) and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
  * "1" if it has namespaces, the scope, the resourceVersion; the wall time in ms and how many objects
  * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where the body
  * has its labels (offset and length), namespace, spec and status (offsets; 0: not known; 32 bits

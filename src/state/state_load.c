@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "object/object.h"
 
@@ -186,6 +187,7 @@ static int make_room(struct job *job)
 
 static int make_objects(const struct loading *loading, struct job *job)
 {
+    struct kinf__touched touched = { 0 };
     struct kinf_str rest;
     int failed = kinf__sealed_inflate(&job->section, &job->err);
 
@@ -196,7 +198,8 @@ static int make_objects(const struct loading *loading, struct job *job)
         if (make_room(job) < 0)
             return kinf__error_no_memory(&job->err);
         failed = take_object(&rest, loading->type, &job->objects[job->n_objects], &job->err);
-        job->n_objects += failed == 0;
+        if (failed == 0)
+            kinf__memory_touch_ahead(&touched, kinf_object_size(job->objects[job->n_objects++]));
     }
     return failed;
 }

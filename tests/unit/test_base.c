@@ -9,13 +9,16 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/sort.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -430,6 +433,56 @@ static void sorting_ends_when_it_is_stopped(void **state)
     free(items);
 }
 
+/* --- memory --- */
+
+/* How many of the pages that pieces of 8 kB lie in whole are there before somebody writes to them. */
+static void *count_resident(void *ctx)
+{
+    const bool *is_touched = ctx;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), n_resident = 0;
+    static char *pieces[128];
+    struct kinf__touched touched = { 0 };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pieces); i++) {
+        unsigned char is_resident = 0;
+
+        if (*is_touched)
+            kinf__memory_touch_ahead(&touched, 8192);
+        pieces[i] = malloc(8192);
+        assert_non_null(pieces[i]);
+        mincore(pieces[i] + (page - (uintptr_t)pieces[i] % page), 1, &is_resident);
+        n_resident += is_resident & 1;
+        memset(pieces[i], 1, 8192);
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pieces); i++)
+        free(pieces[i]);
+    return (void *)n_resident;
+}
+
+/* On a thread that has an arena of its own. */
+static uintptr_t resident_pages(bool is_touched)
+{
+    pthread_t thread;
+    void *n_resident;
+
+    assert_int_equal(kinf__thread_start(&thread, "pages", count_resident, &is_touched, NULL), 0);
+    pthread_join(thread, &n_resident);
+    return (uintptr_t)n_resident;
+}
+
+/* The sanitizers have allocators of their own; there it does no harm. */
+static void pages_of_many_allocations_are_touched_at_once(void **state)
+{
+    uintptr_t n_resident = resident_pages(true);
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    (void)n_resident;
+#else
+    assert_in_range(n_resident, 110, 128); /* Linux 5.14 */
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
         cmocka_unit_test(sorting_does_as_qsort_does),
         cmocka_unit_test(sorting_ends_when_it_is_stopped),
+        cmocka_unit_test(pages_of_many_allocations_are_touched_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
