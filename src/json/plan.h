@@ -72,8 +72,8 @@ KINF_MUST_CHECK int kinf__json_prune(const struct kinf__json_plan *plan, struct 
                                      bool is_final, struct kinf__buffer *out,
                                      struct kinf__json_capture *ret_captures, size_t *ret_len);
 
-/* The same of one value that was scanned before and has nothing behind it, in a third of the time: what
- * is not entered is stepped over (cursor.h). Errors: KINF_ERR_NO_MEMORY; others of another text. */
+/* The same of one value that was scanned before and has nothing behind it: what no path enters is
+ * stepped over (cursor.h) and not scanned again. Errors: KINF_ERR_NO_MEMORY; others of another text. */
 KINF_MUST_CHECK int kinf__json_prune_scanned(const struct kinf__json_plan *plan,
                                              struct kinf_str text, struct kinf__buffer *out,
                                              struct kinf__json_capture *ret_captures);

@@ -86,10 +86,10 @@ static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *te
     assert_int_equal(r, 0);
 }
 
-/* A pod of an owner: its text is that of the owner's others, but for its name and some numbers. */
-static void append_owned_pod(size_t owner, size_t number, struct kinf__buffer *text)
+/* A pod of an owner, whose text is that of others of this content, but for its name and some numbers. */
+static void append_owned_pod(size_t owner, size_t content, size_t number, struct kinf__buffer *text)
 {
-    struct test_random random = { .state = owner + 1 };
+    struct test_random random = { .state = content + 1 };
     int r = kinf__buffer_printf(text,
                                 "{\"metadata\":{\"name\":\"owned-%zu-%zu\",\"namespace\":\"shop\","
                                 "\"uid\":\"u-%zu\",\"resourceVersion\":\"%zu\",\"ownerReferences\":"
@@ -125,15 +125,19 @@ struct pair {
     const struct kinf_object *plain, *packed;
 };
 
+static struct pair pair_of(struct fixture *f, const struct kinf__buffer *text)
+{
+    const struct kinf_object *plain = decode(f, NULL, kinf__buffer_str(text));
+
+    return (struct pair){ plain, decode(f, f->packer, kinf__buffer_str(text)) };
+}
+
 static struct pair make_pair(struct fixture *f, size_t number)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    struct pair pair;
 
     append_pod(f, number, &text);
-    pair.plain = decode(f, NULL, kinf__buffer_str(&text));
-    pair.packed = decode(f, f->packer, kinf__buffer_str(&text));
-    return pair;
+    return pair_of(f, &text);
 }
 
 static void release(struct pair *pair)
@@ -157,12 +161,9 @@ static struct pair make_packed_pair(struct fixture *f, size_t rest)
 static struct pair make_owned_pair(struct fixture *f, size_t owner, size_t number)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    struct pair pair;
 
-    append_owned_pod(owner, number, &text);
-    pair.plain = decode(f, NULL, kinf__buffer_str(&text));
-    pair.packed = decode(f, f->packer, kinf__buffer_str(&text));
-    return pair;
+    append_owned_pod(owner, owner, number, &text);
+    return pair_of(f, &text);
 }
 
 /* There is a dictionary then. */
@@ -481,30 +482,22 @@ static void what_is_held_by_another_outlives_it(void **state)
 static void who_is_not_alike_is_held_by_the_dictionary(void **state)
 {
     struct fixture *f = *state;
-    struct pair old, next, third;
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT, other = KINF__BUFFER_INIT;
-    char *uid;
+    struct pair pairs[3]; /* the first says what owner 0 says, the others what owner 1 would */
 
     fill_dictionary(f);
-    old = make_owned_pair(f, 0, 0);
-    append_owned_pod(1, 1, &text);
-    uid = strstr(kinf__buffer_cstr(&text), "owner-1");
-    assert_non_null(uid);
-    memcpy(uid, "owner-0", 7);
-    next.plain = decode(f, NULL, kinf__buffer_str(&text));
-    next.packed = decode(f, f->packer, kinf__buffer_str(&text));
-    append_owned_pod(1, 2, &other);
-    memcpy(strstr(kinf__buffer_cstr(&other), "owner-1"), "owner-0", 7);
-    third.plain = decode(f, NULL, kinf__buffer_str(&other));
-    third.packed = decode(f, f->packer, kinf__buffer_str(&other));
-    assert_null(like_of(old.packed));
-    assert_null(like_of(next.packed));
-    assert_ptr_equal(like_of(third.packed), next.packed);
-    expect_same_text(&next, kinf_object_json);
-    expect_same_text(&third, kinf_object_json);
-    release(&old);
-    release(&next);
-    release(&third);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+        append_owned_pod(0, i != 0, i, &text);
+        pairs[i] = pair_of(f, &text);
+    }
+    assert_null(like_of(pairs[0].packed));
+    assert_null(like_of(pairs[1].packed));
+    assert_ptr_equal(like_of(pairs[2].packed), pairs[1].packed);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        expect_same_text(&pairs[i], kinf_object_json);
+        release(&pairs[i]);
+    }
 }
 
 /* More owners than are remembered: some are forgotten, and nothing else happens to them. */
@@ -542,8 +535,8 @@ static void without_memory_owned_objects_leave_nothing_behind(void **state)
     struct kinf__object_decoder decoder;
     bool has_failed = true;
 
-    append_owned_pod(0, 0, &first);
-    append_owned_pod(0, 1, &second);
+    append_owned_pod(0, 0, 0, &first);
+    append_owned_pod(0, 0, 1, &second);
     for (size_t n = 1; has_failed; n++) {
         const struct kinf__buffer *texts[] = { &first, &second };
         struct kinf__packer *packer = NULL;
