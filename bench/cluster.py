@@ -3,8 +3,11 @@
 import json
 import os
 import shutil
+import socket
 import tempfile
+import threading
 import time
+import urllib.parse
 
 from lab import CURL, ROOT, Client, Rows, curl_once, run, status_mib, why_void
 
@@ -103,6 +106,65 @@ def sync_once(name, cluster, n_pods, sums):
         return figures, why_void(said, sums[client.sees_phase()], n_pods)
 
 
+# --- bytes on the wire ---
+
+
+class Relay:
+    """Passes connections on to a server, and counts the bytes that come back."""
+
+    def __init__(self, server):
+        self.server = urllib.parse.urlsplit(server)
+        self.n_bytes = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection((self.server.hostname, self.server.port))
+                threading.Thread(target=self.pass_on, args=(client, server, False), daemon=True).start()
+                threading.Thread(target=self.pass_on, args=(server, client, True), daemon=True).start()
+        except OSError:
+            pass  # close() was called
+
+    def pass_on(self, source, target, is_counted):
+        """Until one of both ends it, whereupon the other's thread ends as well."""
+        try:
+            while data := source.recv(1 << 16):
+                self.n_bytes += len(data) if is_counted else 0
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def wire_mib(name, cluster):
+    """What a first sync takes of the network, TLS included: a run of its own, since the relay takes time."""
+    with Relay(cluster.url) as relay, tempfile.TemporaryDirectory() as folder:
+        if name == CURL:
+            curl_once([word.replace(cluster.url, relay.url) for word in cluster.curl("/api/v1/pods")])
+        else:
+            kubeconfig = os.path.join(folder, "kubeconfig")
+            with open(cluster.kubeconfig, encoding="utf-8") as source, open(kubeconfig, "w", encoding="utf-8") as target:
+                target.write(source.read().replace(cluster.url, relay.url))
+            with Client(name, folder, kubeconfig) as client:
+                client.said("synced")
+        return relay.n_bytes / 2**20
+
+
 def real(lab):
     rows = Rows()
     with Cluster() as cluster:
@@ -111,5 +173,7 @@ def real(lab):
         for _ in range(lab.fewer_runs):
             for name in lab.only(CLIENTS):
                 rows.add(name, *sync_once(name, cluster, n_pods, sums))
+        for name in lab.only(CLIENTS):
+            rows.add(name, {"wire_mib": wire_mib(name, cluster)})
         return {"objects": n_pods, "runs": lab.fewer_runs, "rows": rows.list(), "note": f"{size / n_pods:,.0f} bytes each as JSON",
                 "versions": lab.versions | cluster.versions()}
