@@ -61,6 +61,7 @@ struct kinf__tree_change {
     struct kinf__node *old_node;
     struct kinf__entry *old_entry;
     uint32_t old_value;
+    struct kinf__entry *found; /* what the key had; NULL: nothing. Until this is settled */
 };
 
 /* Inserts an entry, or replaces the one that has the same key; `value` is the offset of the value

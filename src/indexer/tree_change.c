@@ -425,12 +425,19 @@ static int change_sizes(struct kinf__tree *tree, const struct path *path,
 static int change(struct kinf__tree *tree, const struct path *path, const struct intent *intent,
                   struct kinf__tree_change *ret_change)
 {
+    const struct kinf__node *leaf = path->nodes[path->n - 1];
+    struct kinf__entry *found = path->is_found ? leaf->entries[path->slots[path->n - 1]] : NULL;
+    int result = 0;
+
     if (!is_local(path, intent))
-        return change_sizes(tree, path, intent, ret_change);
-    if (path->n_own < path->n)
-        return change_copy(tree, path, intent, ret_change);
-    change_in_place(tree, path, intent, ret_change);
-    return 0;
+        result = change_sizes(tree, path, intent, ret_change);
+    else if (path->n_own < path->n)
+        result = change_copy(tree, path, intent, ret_change);
+    else
+        change_in_place(tree, path, intent, ret_change);
+    if (result == 0)
+        ret_change->found = found;
+    return result;
 }
 
 int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,

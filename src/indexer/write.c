@@ -112,6 +112,12 @@ static int change_indices(struct kinf__write *write, const struct kinf__entry *o
     return result;
 }
 
+/* What the last key that was set or removed had before. */
+static struct kinf__entry *last_found(const struct kinf__write *write)
+{
+    return write->changes[write->n_changes - 1].found;
+}
+
 /* --- the write --- */
 
 int kinf__write_begin(struct kinf__write *write, struct kinf_snapshot *current)
@@ -137,10 +143,12 @@ static void end(struct kinf__write *write)
 int kinf__write_set(struct kinf__write *write, struct kinf__entry *entry,
                     const struct kinf_object **ret_old)
 {
-    struct kinf__tree *items = &write->version->items;
-    struct kinf__entry *old = kinf__tree_get(items, kinf__object_item_key(entry->object));
+    struct kinf__entry *old;
 
-    if (set_in(write, items, entry, 0) < 0 || change_indices(write, old, entry) < 0)
+    if (set_in(write, &write->version->items, entry, 0) < 0)
+        return KINF_ERR_NO_MEMORY;
+    old = last_found(write);
+    if (change_indices(write, old, entry) < 0)
         return KINF_ERR_NO_MEMORY;
     write->count += old == NULL;
     *ret_old = old != NULL ? old->object : NULL;
@@ -150,12 +158,13 @@ int kinf__write_set(struct kinf__write *write, struct kinf__entry *entry,
 int kinf__write_remove(struct kinf__write *write, const char *key,
                        const struct kinf_object **ret_old)
 {
-    struct kinf__tree *items = &write->version->items;
     struct kinf__key item_key = { { NULL, 0 }, kinf_str_from(key) };
-    struct kinf__entry *old = kinf__tree_get(items, item_key);
+    struct kinf__entry *old;
 
-    if (old != NULL &&
-        (remove_from(write, items, item_key) < 0 || change_indices(write, old, NULL) < 0))
+    if (remove_from(write, &write->version->items, item_key) < 0)
+        return KINF_ERR_NO_MEMORY;
+    old = last_found(write);
+    if (change_indices(write, old, NULL) < 0)
         return KINF_ERR_NO_MEMORY;
     write->count -= old != NULL;
     *ret_old = old != NULL ? old->object : NULL;

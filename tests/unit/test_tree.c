@@ -73,6 +73,15 @@ static size_t twin_find(const struct kinf__tree *tree, const struct twin *twin,
     return low;
 }
 
+static struct kinf__entry *twin_get(const struct kinf__tree *tree, const struct twin *twin,
+                                    const struct kinf__entry *entry)
+{
+    bool found;
+    size_t at = twin_find(tree, twin, entry, &found);
+
+    return found ? twin->entries[at] : NULL;
+}
+
 static void twin_set(const struct kinf__tree *tree, struct twin *twin, struct kinf__entry *entry)
 {
     bool found;
@@ -264,6 +273,7 @@ static void write_some(struct model *model)
         if (test_random_below(model->random, 10) < (model->grows ? 7 : 3)) {
             assert_int_equal(
                 kinf__tree_set(&model->tree, entry, value_of(&model->tree, entry), &changes[i]), 0);
+            assert_ptr_equal(changes[i].found, twin_get(&model->tree, &model->twin, entry));
             twin_set(&model->tree, &model->twin, entry);
         } else {
             if (model->twin.n != 0 && test_random_below(model->random, 5) != 0) {
@@ -273,6 +283,7 @@ static void write_some(struct model *model)
             }
             assert_int_equal(
                 kinf__tree_remove(&model->tree, key_of(&model->tree, entry), &changes[i]), 0);
+            assert_ptr_equal(changes[i].found, twin_get(&model->tree, &model->twin, entry));
             twin_remove(&model->tree, &model->twin, entry);
         }
         kinf__entry_unref(entry);
@@ -303,7 +314,7 @@ static void assert_lookups_agree(struct model *model)
 
     expected = at < model->twin.n ? model->twin.entries[at] : NULL;
     assert_ptr_equal(kinf__tree_get(&model->tree, key_of(&model->tree, entry)),
-                     found ? expected : NULL);
+                     twin_get(&model->tree, &model->twin, entry));
     kinf__tree_seek(&model->tree, key_of(&model->tree, entry), &cursor);
     assert_ptr_equal(kinf__tree_at(&cursor, &at_cursor, &value) ? at_cursor : NULL, expected);
     kinf__entry_unref(entry);
