@@ -290,7 +290,7 @@ static void measure_replace(struct bench *bench)
     reap_all(bench);
     report_ms("all of its memory", started_ns);
     printf("  %-58s %9.0f %%\n", "went back to the system, of the objects' bytes",
-           100.0 * (double)(resident - resident_bytes()) / (double)bench->n_object_bytes);
+           100.0 * ((double)resident - (double)resident_bytes()) / (double)bench->n_object_bytes);
 }
 
 /* --- readers --- */
