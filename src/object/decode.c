@@ -280,17 +280,13 @@ static int check_kind(const struct found *found, const char *kind, struct kinf_e
 static int check_api_version(const struct found *found, const struct kinf__object_decoder *decoder,
                              struct kinf_error *err)
 {
-    char expected[2 * KINF_NAME_MAX];
     struct kinf_str raw = raw_of(found, SLOT_API_VERSION);
 
-    if (!is_present(found, SLOT_API_VERSION))
-        return 0;
-    snprintf(expected, sizeof expected, "%s%s%s", decoder->group,
-             *decoder->group != '\0' ? "/" : "", decoder->version);
-    if (kinf__json_string_equals(raw, kinf_str_from(expected)))
+    if (!is_present(found, SLOT_API_VERSION) ||
+        kinf__json_string_equals(raw, kinf_str_from(decoder->api_version)))
         return 0;
     return kinf__error_set(err, KINF_ERR_PARSE, "apiVersion is %.*s where %s was expected",
-                           (int)(raw.len < 100 ? raw.len : 100), raw.bytes, expected);
+                           (int)(raw.len < 100 ? raw.len : 100), raw.bytes, decoder->api_version);
 }
 
 static int check_members(const struct found *found, const struct kinf__object_decoder *decoder,
@@ -433,11 +429,16 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
 void kinf__object_decoder_init(struct kinf__object_decoder *decoder, const struct kinf_type *type,
                                const struct kinf__prune_plan *plan)
 {
-    *decoder = (struct kinf__object_decoder){ .type = type,
-                                              .plan = plan,
-                                              .kind = type->kind,
-                                              .group = type->group,
-                                              .version = type->version };
+    *decoder = (struct kinf__object_decoder){ .type = type, .plan = plan };
+    kinf__object_decoder_expect(decoder, type->kind, type->group, type->version);
+}
+
+void kinf__object_decoder_expect(struct kinf__object_decoder *decoder, const char *kind,
+                                 const char *group, const char *version)
+{
+    decoder->kind = kind;
+    snprintf(decoder->api_version, sizeof decoder->api_version, "%s%s%s", group,
+             group[0] != '\0' ? "/" : "", version);
 }
 
 void kinf__object_decoder_release(struct kinf__object_decoder *decoder)

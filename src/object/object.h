@@ -151,8 +151,7 @@ struct kinf__object_decoder {
     const struct kinf__prune_plan *plan;
     /* What a text that says its kind and apiVersion must say; init sets the type's. */
     const char *kind;
-    const char *group;
-    const char *version;
+    char api_version[2 * KINF_NAME_MAX];
     /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When
      * its bytes equal the decoded ones it is what comes out, and nothing is allocated. */
     kinf__object_stored_cb *lookup;
@@ -166,6 +165,10 @@ struct kinf__object_decoder {
 void kinf__object_decoder_init(struct kinf__object_decoder *decoder, const struct kinf_type *type,
                                const struct kinf__prune_plan *plan);
 void kinf__object_decoder_release(struct kinf__object_decoder *decoder);
+
+/* For texts of another kind than their type's, as metadata alone is. `kind` is borrowed. */
+void kinf__object_decoder_expect(struct kinf__object_decoder *decoder, const char *kind,
+                                 const char *group, const char *version);
 
 /* Decodes one object at the beginning of `text`. `is_final`: no byte will follow. On success
  * *ret_object carries a reference and *ret_len is the offset behind the object. Errors:

@@ -108,11 +108,8 @@ static void init_streams(struct kinf__reflector *reflector)
     };
     kinf__object_decoder_init(&reflector->decoder, options->type, options->plan);
     reflector->decoder.packer = options->packer;
-    if (options->metadata_only) {
-        reflector->decoder.kind = KINF__KIND_METADATA;
-        reflector->decoder.group = "meta.k8s.io";
-        reflector->decoder.version = "v1";
-    }
+    if (options->metadata_only)
+        kinf__object_decoder_expect(&reflector->decoder, KINF__KIND_METADATA, "meta.k8s.io", "v1");
     kinf__list_stream_init(&reflector->list_stream, &reflector->decoder, options->max_object_bytes,
                            &reflector->list_callbacks);
     kinf__watch_stream_init(&reflector->watch_stream, &reflector->decoder,

@@ -96,6 +96,7 @@ int kinf__reflector_receive_page(struct kinf__reflector *reflector, struct kinf_
     int r;
 
     reflector->has_begun = false;
+    reflector->is_json = false;
     kinf__list_stream_reset(&reflector->list_stream);
     kinf__pace_begin(&reflector->pace, action->idle_timeout_ms, kinf__clock_now_ms());
     r = request_page(reflector, target, action, err);

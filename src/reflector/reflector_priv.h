@@ -79,6 +79,7 @@ struct kinf__reflector {
     /* - of the request under way */
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
+    bool is_json;      /* so its Content-Type says */
     size_t n_brought;  /* events and bookmarks of the watch */
     int64_t begun_ms;  /* the watch */
     bool is_late;      /* it was ended since it did not get anywhere */
@@ -222,10 +223,9 @@ KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflec
 /* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
                                                  const char *value);
-/* Whether the answer is what was asked for, by its Content-Type: pages of proxies come with 200,
- * too. Errors: KINF_ERR_PARSE, with their beginning. */
-KINF_MUST_CHECK int kinf__reflector_check_type(const struct kinf__reflector *reflector,
-                                               const char *bytes, size_t len,
-                                               struct kinf_error *err);
+/* Whether the answer is what was asked for, by its Content-Type, when the first piece of it is here: pages
+ * of proxies come with 200, too. Errors: KINF_ERR_PARSE, with their beginning. */
+KINF_MUST_CHECK int kinf__reflector_check_type(struct kinf__reflector *reflector, const char *bytes,
+                                               size_t len, struct kinf_error *err);
 
 #endif

@@ -147,13 +147,17 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
 
 /* --- what requests have in common --- */
 
-int kinf__reflector_check_type(const struct kinf__reflector *reflector, const char *bytes,
-                               size_t len, struct kinf_error *err)
+int kinf__reflector_check_type(struct kinf__reflector *reflector, const char *bytes, size_t len,
+                               struct kinf_error *err)
 {
-    const char *type = kinf__http_content_type(reflector->http);
+    const char *type;
     size_t n = 0;
 
-    if (type[0] == '\0' || strcasestr(type, "json") != NULL)
+    if (reflector->is_json)
+        return 0;
+    type = kinf__http_content_type(reflector->http);
+    reflector->is_json = type[0] == '\0' || strcasestr(type, "json") != NULL;
+    if (reflector->is_json)
         return 0;
     while (n < len && n < EXCERPT_BYTES && (unsigned char)bytes[n] >= 0x20)
         n++;

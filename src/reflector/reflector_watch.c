@@ -330,6 +330,7 @@ void kinf__reflector_watch(struct kinf__reflector *reflector,
     int r;
 
     reflector->has_begun = false;
+    reflector->is_json = false;
     reflector->must_relist = false;
     reflector->has_error_event = false;
     reflector->is_late = false;
