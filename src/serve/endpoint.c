@@ -46,23 +46,32 @@ struct kinf__endpoint {
     char *path;      /* of a unix socket; NULL: TCP */
     bool is_guarded; /* TLS, and somebody decides who may */
     unsigned unix_mode;
-    struct kinf__identity *identity; /* NULL: plain; the endpoint's thread */
+    struct kinf__identity *identity;    /* NULL: plain; the endpoint's thread */
+    struct kinf__tls_activity activity; /* the endpoint's thread */
     struct kinf__tick_hook hook;
     _Atomic(int64_t) relief_ms; /* when it is looked whether somebody is let in; never: as a rule */
 };
 
 /* The certificate callback has no context but the session's own. Of clients any certificate is taken,
  * or none: mhd_request.c looks at it. */
-static void prepare_session(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
+static void prepare_session(struct kinf__endpoint *endpoint, struct MHD_Connection *mhd, int fd,
+                            struct kinf__peer *peer)
 {
     const union MHD_ConnectionInfo *session =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    struct MHD_Daemon *daemon;
 
     if (session == NULL)
         return; /* plain */
     gnutls_session_set_ptr(session->tls_session, endpoint->identity);
     if (endpoint->rules.client_authority != NULL)
         gnutls_certificate_server_set_request(session->tls_session, GNUTLS_CERT_REQUEST);
+    if (peer == NULL)
+        return; /* it is about to end */
+    daemon = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_DAEMON)->daemon;
+    kinf__tls_transport_init(kinf__peer_transport(peer), session->tls_session, fd,
+                             MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+                             &endpoint->activity);
 }
 
 static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
@@ -74,8 +83,8 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
-        prepare_session(endpoint, mhd);
         *socket_context = kinf__peer_new(peers, fd);
+        prepare_session(endpoint, mhd, fd, *socket_context);
         if (*socket_context == NULL)
             shutdown(fd, SHUT_RDWR);
         kinf__peer_await(peers, *socket_context, HEAD_TIMEOUT_MS);

@@ -238,6 +238,8 @@ static enum MHD_Result begin_tunnel(struct mhd_request *request, const struct ki
     if (tunnel == NULL)
         return MHD_NO; /* no memory */
     (void)setsockopt(request->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (tls != NULL)
+        kinf__tls_transport_leave(kinf__peer_transport(peer_of(request->mhd)));
     kinf__mutex_lock(&request->lock);
     request->tunnel = tunnel;
     kinf__mutex_unlock(&request->lock);

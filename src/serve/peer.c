@@ -22,6 +22,7 @@ struct kinf__peer {
     int64_t deadline_ms;
     struct kinf__address_count *count; /* NULL: it is not counted */
     struct kinf__client_certificate certificate;
+    struct kinf__tls_transport transport;
 };
 
 /* Runs on the server's timer. The library closes what is shut down here, and only after it has said
@@ -120,6 +121,11 @@ bool kinf__peer_owes(const struct kinf__peer *peer)
 struct kinf__client_certificate *kinf__peer_certificate(struct kinf__peer *peer)
 {
     return peer != NULL ? &peer->certificate : NULL;
+}
+
+struct kinf__tls_transport *kinf__peer_transport(struct kinf__peer *peer)
+{
+    return peer != NULL ? &peer->transport : NULL;
 }
 
 static bool read_credentials(int fd, struct ucred *ret_credentials)

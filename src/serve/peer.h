@@ -16,6 +16,7 @@
 
 #include "base/list.h"
 #include "serve/server_priv.h"
+#include "serve/tls_transport.h"
 
 /* Those of one endpoint. */
 struct kinf__peers {
@@ -49,6 +50,9 @@ bool kinf__peer_owes(const struct kinf__peer *peer);
 
 /* What its certificate was found to be, which it owns; the endpoint's thread. NULL if the peer is. */
 struct kinf__client_certificate *kinf__peer_certificate(struct kinf__peer *peer);
+
+/* Of its TLS session, if it has one, and as long as it is there. NULL if the peer is. */
+struct kinf__tls_transport *kinf__peer_transport(struct kinf__peer *peer);
 
 /* Where it comes from: a number for each that connections.h tells apart; 0: it has gone. */
 uint64_t kinf__peer_address(int fd);

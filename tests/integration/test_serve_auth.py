@@ -20,6 +20,7 @@ import relay
 from harness import (PATIENCE, Daemon, Proxy, cluster, config_map, make_key_pair, needs_cluster, run_daemon,
                      wait_until)
 from test_serve import Direct, Served, Watch, ask
+from test_serve_hostile import connect, cpu_seconds
 
 SPACE = "auth-one"
 OTHER = "auth-two"
@@ -452,6 +453,41 @@ class Outage(unittest.TestCase):
                 self.assertEqual(code(stranger), 200)
 
 
+class HesitantClient:
+    """Keeps the last byte of what it says in a handshake until it is told to go on."""
+
+    def __init__(self, guarded, stack):
+        self.received, self.out, self.rest = ssl.MemoryBIO(), ssl.MemoryBIO(), b""
+        self.tls = guarded.trust().wrap_bio(self.received, self.out, server_hostname="127.0.0.1")
+        self.raw = stack.enter_context(connect(guarded))
+
+    def receive(self):
+        self.received.write(self.raw.recv(1 << 16))
+
+    def shake(self):
+        """Until it has something to say."""
+        while True:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                self.tls.do_handshake()
+            said = self.out.read()
+            if said:
+                self.raw.sendall(said[:-1])
+                self.rest = said[-1:]
+                return
+            self.receive()
+
+    def go_on(self):
+        self.raw.sendall(self.rest)
+
+    def ask(self, target):
+        self.tls.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self.raw.sendall(self.out.read())
+        while True:
+            self.receive()
+            with contextlib.suppress(ssl.SSLWantReadError):
+                return self.tls.read(1 << 16)
+
+
 class Tls(unittest.TestCase):
     def test_old_protocols_and_plain_http_are_refused(self):
         with Guarded() as guarded:
@@ -469,6 +505,23 @@ class Tls(unittest.TestCase):
                 except ConnectionResetError:
                     pass
             self.assertEqual(ask(guarded, "/readyz")[0], 200)
+
+    def test_a_handshake_that_stops_half_way_costs_nothing(self):
+        with Guarded(mode="release") as guarded, contextlib.ExitStack() as stack:
+            at_hello, at_end = (HesitantClient(guarded, stack) for _ in range(2))
+            at_hello.shake()
+            at_end.shake()
+            at_end.go_on()
+            at_end.shake()
+            before = cpu_seconds(guarded)
+            time.sleep(2)
+            self.assertLess(cpu_seconds(guarded) - before, 0.5)
+            self.assertEqual(ask(guarded, "/readyz")[0], 200)
+            at_hello.go_on()
+            at_hello.shake()
+            for client in (at_hello, at_end):
+                client.go_on()
+                self.assertTrue(client.ask("/readyz").startswith(b"HTTP/1.1 200"))
 
     def test_a_new_certificate_is_shown_and_a_bad_one_is_not(self):
         with Guarded() as guarded:
