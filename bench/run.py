@@ -59,7 +59,7 @@ def commit():
     """With a + behind it where the tree is not that."""
     try:
         changed = lab.run("git", "-C", lab.ROOT, "status", "--porcelain", "--", "src", "bench", "tests/replay")
-        changed = [line for line in changed.splitlines() if "bench/results.json" not in line]
+        changed = [line for line in changed.splitlines() if not line.endswith((".svg", "bench/RESULTS.md", "bench/results.json"))]
         return lab.run("git", "-C", lab.ROOT, "rev-parse", "--short=9", "HEAD").strip() + ("+" if changed else "")
     except (OSError, lab.subprocess.CalledProcessError):
         return "unknown"

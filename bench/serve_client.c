@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 
 #define READ_BYTES (256u << 10)
@@ -84,8 +85,10 @@ static void write_request(struct client *client, const char *target)
 
 void client_open(struct client *client, int epoll, void *self, const char *target)
 {
+    static const int yes = 1; /* as Go, curl and Python have it */
+
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (client->fd < 0)
+    if (client->fd < 0 || setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
         die("socket");
     if (connect(client->fd, (const struct sockaddr *)&to, sizeof to) < 0 && errno != EINPROGRESS &&
         errno != ECONNREFUSED)
