@@ -1,9 +1,9 @@
 /*
  * Reads and writes of a TLS session whose caller is libmicrohttpd. During a handshake the library forgets
- * that a socket had nothing, and tries it again at once, for as long as the client is silent: one client
- * that stops half way would keep a processor busy, and be no reason for anything to be wrong. So a read
- * that finds nothing, as it did before, when nobody else of the endpoint has read or written since, waits
- * until something happens to any of them. Nobody is held up by that: there was nothing to do.
+ * that a socket had nothing, and tries it again at once, for as long as the client is silent: one that
+ * stops half way would keep a processor busy. So a read that finds nothing, as it did before, when nobody
+ * of the endpoint has read or written since, waits until something happens to any of them, ten
+ * milliseconds at most. Nobody is held up by that: there was nothing to do.
  *
  * Threads: the endpoint's, until kinf__tls_transport_leave(); then one at a time.
  */
