@@ -4,7 +4,8 @@
  *     bench_pods FLAVOUR INITIAL KUBECONFIG N_EVENTS TIMES
  *
  * FLAVOUR is whole (every byte is kept), compressed (likewise), agent (what a node agent keeps) or
- * metadata (the server is asked for no more). INITIAL is default or watchlist.
+ * metadata (the server is asked for no more). INITIAL is default, gzip (a list that the server has
+ * compressed) or watchlist.
  */
 #include <kinformer/kinformer.h>
 
@@ -152,6 +153,7 @@ static int start(struct bench *bench, struct kinf_client *client, const char *fl
     options.handler.ctx = bench;
     options.metadata_only = strcmp(flavour, "metadata") == 0;
     options.compressed = strcmp(flavour, "compressed") == 0;
+    options.accept_gzip = strcmp(initial, "gzip") == 0;
     if (strcmp(initial, "watchlist") == 0)
         options.initial = KINF_INITIAL_WATCHLIST;
     if (strcmp(flavour, "agent") == 0) {

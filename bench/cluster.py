@@ -68,7 +68,7 @@ class Cluster:
 
 # --- first sync ---
 
-CLIENTS = ["kinformer", "kinformer, agent fields", "kinformer, watch list", "kinformer, metadata", "client-go, protobuf",
+CLIENTS = ["kinformer", "kinformer, gzip", "kinformer, agent fields", "kinformer, watch list", "kinformer, metadata", "client-go, protobuf",
            "client-go, JSON", "client-go, dynamic", "client-go, metadata", "kube-rs", "kube-rs, watch list", CURL]
 
 
@@ -127,7 +127,7 @@ class Relay:
                 threading.Thread(target=self.pass_on, args=(client, server, False), daemon=True).start()
                 threading.Thread(target=self.pass_on, args=(server, client, True), daemon=True).start()
         except OSError:
-            pass  # close() was called
+            pass  # the listener was closed
 
     def pass_on(self, source, target, is_counted):
         """Until one of both ends it, whereupon the other's thread ends as well."""

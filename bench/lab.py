@@ -23,6 +23,7 @@ CLIENTS = {
     "kinformer, agent fields": ("bench_pods", "agent", "default"),
     "kinformer, compressed": ("bench_pods", "compressed", "default"),
     "kinformer, metadata": ("bench_pods", "metadata", "default"),
+    "kinformer, gzip": ("bench_pods", "whole", "gzip"),
     "kinformer, watch list": ("bench_pods", "whole", "watchlist"),
     "client-go, JSON": ("client-go", "json", "default"),
     "client-go, protobuf": ("client-go", "protobuf", "default"),
