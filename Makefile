@@ -91,7 +91,7 @@ FUZZ_AID_SRC := tests/fuzz/fuzz.c $(if $(filter fuzz,$(MODE)),,tests/fuzz/replay
 NATS_SRC := $(if $(shell $(PKG_CONFIG) --exists libnats && echo yes),$(wildcard plugins/nats/*.c))
 # The soak's followers, and the oracle, which shares nothing with what it judges.
 SOAK_ORACLE_SRC := $(addprefix tests/soak/,oracle.c served.c stream.c leaders.c writer.c history.c text.c verdict.c)
-SOAK_FOLLOWER_SRC := $(addprefix tests/soak/,follower.c controller.c link.c history.c text.c)
+SOAK_FOLLOWER_SRC := $(addprefix tests/soak/,follower.c controller.c link.c patience.c history.c text.c)
 EXAMPLE_DIRS := $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))

@@ -15,10 +15,12 @@ import threading
 import time
 import unittest
 
+import relay
 from harness import ROOT, needs_cluster, needs_sim, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "soak"))
 
+import parts  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
 import soak  # pylint: disable=wrong-import-position
 
@@ -510,6 +512,28 @@ class Rounds(unittest.TestCase):
 
 
 @needs_sim("a server of its own")
+class Starts(unittest.TestCase):
+    def test_a_follower_waits_for_who_refuses_and_for_who_is_away_by_themselves(self):
+        """Six seconds of either: it ends with the tenth of one, and says which."""
+        class Refusing(relay.Handler):
+            def do_GET(self):
+                self.answer(404, b"{}")
+
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as oracle:
+            oracle.bind(folder + "/oracle")
+            oracle.listen()
+            with relay.listening(Refusing) as server:
+                follower = parts.Part("one", folder, [os.path.join(ROOT, "build", "asan", "soak", "follower"), "one",
+                                                      folder + "/oracle", "by-key"],
+                                      {"KUBECONFIG": relay.kubeconfig_of(server, folder)})
+                self.addCleanup(follower.process.wait)
+                self.addCleanup(follower.process.kill)
+                self.addCleanup(follower.process.stdin.close)
+                time.sleep(6)
+            time.sleep(6)
+            self.assertIsNone(follower.process.poll(), follower.log_text())
+
+
 class Soak(Rounds):
     def test_nothing_is_lost_through_faults_of_every_kind(self):
         run = self.run_tour("sim", schedule.draw_tour(SEED, SECONDS, soak.PARTS), SIM_SECONDS)

@@ -13,11 +13,10 @@
 
 #include "soak/history.h"
 #include "soak/link.h"
+#include "soak/patience.h"
 
-#define OWNER     "soak.kinformer.dev/widget"
-#define PAUSE_NS  10000000
-#define RETRY_NS  100000000
-#define MAX_TRIES 100
+#define OWNER    "soak.kinformer.dev/widget"
+#define PAUSE_NS 10000000
 
 static struct kinf_informer *widgets, *mirrors;
 
@@ -96,8 +95,8 @@ static int start_controller(struct kinf_client *client, struct kinf_elector *ele
 static int make_informer(struct kinf_client *client, const char *resource,
                          struct kinf_informer **ret_informer, struct kinf_error *err)
 {
-    const struct timespec pause = { 0, RETRY_NS };
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct patience patience = { 0 };
     int failed;
 
     options.resource = resource;
@@ -105,11 +104,9 @@ static int make_informer(struct kinf_client *client, const char *resource,
     options.silent_after_ms = 6000;
     options.backoff_base_ms = 50;
     options.backoff_max_ms = 1000;
-    failed = kinf_informer_new(client, &options, ret_informer, err);
-    for (int i = 0; failed < 0 && i < MAX_TRIES; i++) { /* a server that is away is waited for */
-        nanosleep(&pause, NULL);
+    do {
         failed = kinf_informer_new(client, &options, ret_informer, err);
-    }
+    } while (failed < 0 && patience_wait(&patience, err));
     return failed;
 }
 

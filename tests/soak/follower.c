@@ -23,12 +23,11 @@
 #include "soak/controller.h"
 #include "soak/history.h"
 #include "soak/link.h"
+#include "soak/patience.h"
 #include "soak/text.h"
 
 #define N_INDICES 2
 #define SLOW_NS   300000
-#define RETRY_NS  100000000
-#define MAX_TRIES 100
 
 struct followed {
     const char *resource;
@@ -218,20 +217,17 @@ static int make_namespaces(struct kinf_client *client, struct followed *followed
     return kinf_namespaces_new(client, options, names, 2, &followed->namespaces, err);
 }
 
-/* A server that is away, or halted, when we start is waited for. */
 static int make_patiently(bool is_of_namespaces, struct kinf_client *client,
                           struct followed *followed, const struct kinf_informer_options *options,
                           struct kinf_error *err)
 {
-    const struct timespec pause = { 0, RETRY_NS };
-    int failed = -1;
+    struct patience patience = { 0 };
+    int failed;
 
-    for (int i = 0; failed < 0 && i < MAX_TRIES; i++) {
-        if (i != 0)
-            nanosleep(&pause, NULL);
+    do {
         failed = is_of_namespaces ? make_namespaces(client, followed, options, err)
                                   : make_informer(client, followed, options, err);
-    }
+    } while (failed < 0 && patience_wait(&patience, err));
     return failed;
 }
 
