@@ -71,7 +71,10 @@ class Churn:
 
 
 class Running:
-    """kubectl beside the test; `lines` is what it printed."""
+    """kubectl beside the test; `lines` is what it printed, without what client-go logs of a watch that kubectl, who
+    has seen enough, gives up in the midst of an event."""
+
+    GAVE_UP = re.compile(r"I\d{4} .* reflector\.go.*watch ended with error.*context canceled")
 
     def __init__(self, kubeconfig, *args):
         self.lines = []
@@ -83,7 +86,8 @@ class Running:
 
     def _read(self):
         for line in self.process.stdout:
-            self.lines.append(line.rstrip())
+            if not self.GAVE_UP.match(line):
+                self.lines.append(line.rstrip())
 
     def wait(self):
         """Its exit code, when it ends by itself."""
