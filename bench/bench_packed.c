@@ -2,7 +2,7 @@
  * What it costs to hold objects compressed, and what it saves: bench_packed [N_PODS [N_TEMPLATES]]. So
  * many pods of so many different templates, in the order of a list, are held plain and packed, once
  * whole and once without managedFields. Prints bytes at rest and, of each, the processor's microseconds
- * for one object: a write in that order, and a read right behind it and of any.
+ * for one object: a write and a read in that order, and of another owner's each time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +15,20 @@
 #define N_PODS      10050
 #define N_TEMPLATES 500
 
+#define STRIDE 7919 /* a prime: from one owner's to another's */
+
+/* Of so many writes and reads. */
 struct cost {
-    size_t n_objects;
-    size_t plain_bytes, packed_bytes;
+    size_t n;
     double write_us, read_us, label_us;
+};
+
+/* The pods as they are, and what is made of them. */
+struct pods {
+    struct kinf__packer *packer;
+    const struct kinf_object **plain, **packed;
+    size_t n;
+    size_t n_packed, plain_bytes, packed_bytes;
 };
 
 static double now_us(void)
@@ -69,18 +79,22 @@ static int decode(const struct kinf_object *from, const struct kinf__prune_plan 
     return r;
 }
 
-static int add(struct cost *cost, struct kinf__packer *packer, const struct kinf_object *plain,
-               struct kinf_error *err)
+/* The object is packed again, and takes the place of the one before. */
+static int write_and_read(struct pods *pods, size_t i, struct cost *cost, struct kinf_error *err)
 {
-    kinf_auto_object const struct kinf_object *packed = NULL;
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    const struct kinf_object *packed;
     struct kinf_str text;
     char value[64];
     double begun_us = now_us();
-    int r = kinf__packer_repack(packer, plain, &packed, err);
+    int r = kinf__packer_repack(pods->packer, pods->plain[i], &packed, err);
 
-    if (r < 0 || !packed->is_packed)
+    if (r < 0)
         return r;
+    kinf_object_unref(pods->packed[i]);
+    pods->packed[i] = packed;
+    if (!packed->is_packed)
+        return 0;
     cost->write_us += now_us() - begun_us;
     begun_us = now_us();
     r = kinf_object_json(packed, &scratch, &text, err);
@@ -88,43 +102,91 @@ static int add(struct cost *cost, struct kinf__packer *packer, const struct kinf
     begun_us = now_us();
     (void)!kinf_object_get_label(packed, "team", value, sizeof value);
     cost->label_us += now_us() - begun_us;
-    cost->n_objects++;
-    cost->plain_bytes += kinf_object_size(plain);
-    cost->packed_bytes += kinf_object_size(packed);
+    cost->n++;
     return r;
 }
 
-static int measure(const char *name, const struct kinf_snapshot *pods, const char *drop,
-                   struct kinf_error *err)
+static int visit(struct pods *pods, size_t stride, struct cost *cost, struct kinf_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < pods->n; i++)
+        r = write_and_read(pods, i * stride % pods->n, cost, err);
+    return r;
+}
+
+static void count_bytes(struct pods *pods)
+{
+    for (size_t i = 0; i < pods->n; i++) {
+        if (!pods->packed[i]->is_packed)
+            continue;
+        pods->n_packed++;
+        pods->plain_bytes += kinf_object_size(pods->plain[i]);
+        pods->packed_bytes += kinf_object_size(pods->packed[i]);
+    }
+}
+
+static void print_cost(const char *order, const struct cost *cost)
+{
+    printf("  %-22s write=%.1f us read=%.1f us label=%.2f us\n", order,
+           cost->write_us / (double)cost->n, cost->read_us / (double)cost->n,
+           cost->label_us / (double)cost->n);
+}
+
+static int measure(const char *name, struct pods *pods, struct kinf_error *err)
+{
+    struct cost in_order = { .n = 0 }, of_any = { .n = 0 };
+    int r = visit(pods, 1, &in_order, err);
+
+    if (r == 0)
+        count_bytes(pods);
+    if (r == 0)
+        r = visit(pods, STRIDE, &of_any, err);
+    if (r < 0 || pods->n_packed == 0)
+        return r;
+    printf("%-24s pods=%zu plain=%zu B packed=%zu B ratio=%.1f\n", name, pods->n_packed,
+           pods->plain_bytes / pods->n_packed, pods->packed_bytes / pods->n_packed,
+           (double)pods->plain_bytes / (double)pods->packed_bytes);
+    print_cost("in a list's order", &in_order);
+    print_cost("another owner's", &of_any);
+    return 0;
+}
+
+static int decode_all(struct pods *pods, const struct kinf_snapshot *from, const char *drop,
+                      struct kinf_error *err)
 {
     struct kinf__prune_plan *plan = NULL;
-    struct kinf__packer *packer = NULL;
-    struct cost cost = { .n_objects = 0 };
     const struct kinf_object *object;
     struct kinf_cursor cursor;
     int r = kinf__prune_plan_new(&drop, drop != NULL ? 1 : 0, NULL, 0, &plan, err);
 
-    if (r == 0)
-        r = kinf__packer_new(&packer, err);
-    kinf_cursor_all(&cursor, pods);
-    while (r == 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
-        const struct kinf_object *plain = NULL;
-
-        r = decode(object, plan, &plain, err);
-        if (r == 0)
-            r = add(&cost, packer, plain, err);
-        kinf_object_unref(plain);
-    }
-    if (r == 0 && cost.n_objects != 0)
-        printf("%-24s pods=%zu plain=%zu B packed=%zu B ratio=%.1f write=%.1f us read=%.1f us "
-               "label=%.2f us\n",
-               name, cost.n_objects, cost.plain_bytes / cost.n_objects,
-               cost.packed_bytes / cost.n_objects,
-               (double)cost.plain_bytes / (double)cost.packed_bytes,
-               cost.write_us / (double)cost.n_objects, cost.read_us / (double)cost.n_objects,
-               cost.label_us / (double)cost.n_objects);
-    kinf__packer_free(packer);
+    kinf_cursor_all(&cursor, from);
+    while (r == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
+        r = decode(object, plan, &pods->plain[pods->n++], err);
     kinf__prune_plan_free(plan);
+    return r;
+}
+
+static int run(const char *name, const struct kinf_snapshot *from, const char *drop,
+               struct kinf_error *err)
+{
+    size_t n = kinf_snapshot_count(from);
+    struct pods pods = { .plain = calloc(n, sizeof *pods.plain),
+                         .packed = calloc(n, sizeof *pods.packed) };
+    int r = pods.plain == NULL || pods.packed == NULL ? KINF_ERR_NO_MEMORY
+                                                      : decode_all(&pods, from, drop, err);
+
+    if (r == 0)
+        r = kinf__packer_new(&pods.packer, err);
+    if (r == 0)
+        r = measure(name, &pods, err);
+    for (size_t i = 0; i < pods.n; i++) {
+        kinf_object_unref(pods.plain[i]);
+        kinf_object_unref(pods.packed[i]);
+    }
+    kinf__packer_free(pods.packer);
+    free(pods.plain);
+    free(pods.packed);
     return r;
 }
 
@@ -141,9 +203,9 @@ int main(int argc, char **argv)
     if (kinf__sim_new(&options, &sim, &err) < 0 ||
         (pods = generate(sim, n_pods, n_templates, &err)) == NULL)
         return fail(&err);
-    r = measure("whole", pods, NULL, &err);
+    r = run("whole", pods, NULL, &err);
     if (r == 0)
-        r = measure("without managedFields", pods, "metadata.managedFields", &err);
+        r = run("without managedFields", pods, "metadata.managedFields", &err);
     kinf_snapshot_unref(pods);
     kinf__sim_stop(sim);
     kinf__sim_free(sim);

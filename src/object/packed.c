@@ -13,13 +13,11 @@
 #include "base/hmap.h"
 #include "json/path.h"
 #include "json/plan.h"
+#include "object/difference.h"
 
 /* 3 saves a twentieth more, for a tenth more time and twice the memory of dictionaries; tables that are made
  * beforehand (ZDICT_finalizeDictionary) save another twentieth. */
 #define LEVEL 1
-/* By a text that is nearly the same; 1 saves a quarter more, for a quarter more time, and twice as much
- * for who reads. */
-#define LIKE_LEVEL (-1)
 /* Of the dictionary an object gives one in so many parts at most: it is to speak for several. */
 #define N_SHARES 8
 /* Readers that wait for the next one who reads; each has some 100 kB. */
@@ -157,8 +155,7 @@ static bool inflate_by_like(struct reader *reader, const struct kinf__packed *pa
                             size_t len)
 {
     return read_like(reader, packed->like) &&
-           ZSTD_decompress_usingDict(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len,
-                                     reader->text.bytes, reader->text.len) == len;
+           kinf__difference_read(packed->bytes, kinf__buffer_str(&reader->text), buf, len);
 }
 
 int kinf__packing_inflate(const struct kinf__packed *packed, char *buf, size_t len)
@@ -223,8 +220,7 @@ int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
     packer->dictionary_size = KINF__PACKED_DICTIONARY;
     r = make_packing(&packer->packing, err);
     packer->zstd = ZSTD_createCCtx();
-    if (r == 0 && (packer->zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(
-                                               packer->zstd, ZSTD_c_compressionLevel, LIKE_LEVEL))))
+    if (r == 0 && packer->zstd == NULL)
         r = kinf__error_no_memory(err);
     if (r < 0) {
         kinf__packer_free(packer);
@@ -362,8 +358,8 @@ static int read_text(struct kinf__packer *packer, uint64_t hash, const struct ki
 
 /* --- objects --- */
 
-/* By a text that is like it, or by the dictionary if that has no bytes. */
-static int compress(struct kinf__packer *packer, struct kinf_str text, struct kinf_str like)
+/* Errors: KINF_ERR_NO_MEMORY. */
+static int compress(struct kinf__packer *packer, struct kinf_str text)
 {
     struct kinf__buffer *packed = &packer->packed;
     size_t n;
@@ -371,14 +367,27 @@ static int compress(struct kinf__packer *packer, struct kinf_str text, struct ki
     packed->len = 0;
     if (kinf__buffer_reserve(packed, ZSTD_compressBound(text.len)) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (like.len == 0)
-        n = ZSTD_compress_usingCDict(packer->zstd, packed->bytes, packed->size, text.bytes,
-                                     text.len, packer->dictionary);
-    else if (!ZSTD_isError(n = ZSTD_CCtx_refPrefix(packer->zstd, like.bytes, like.len)))
-        n = ZSTD_compress2(packer->zstd, packed->bytes, packed->size, text.bytes, text.len);
+    n = ZSTD_compress_usingCDict(packer->zstd, packed->bytes, packed->size, text.bytes, text.len,
+                                 packer->dictionary);
     if (ZSTD_isError(n))
         return KINF_ERR_NO_MEMORY; /* it has no other reason */
     packed->len = n;
+    return 0;
+}
+
+/* What is more than half of what that one takes is not like it. */
+static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object *like,
+                   struct kinf_str text, bool *ret_is_told)
+{
+    struct kinf__buffer *packed = &packer->packed;
+    size_t room = kinf__object_packed(like).bytes.len / 2;
+    struct kinf_str base;
+
+    packed->len = 0;
+    if (read_text(packer, owner, like, &base) < 0 || kinf__buffer_reserve(packed, room) < 0)
+        return KINF_ERR_NO_MEMORY;
+    packed->len = kinf__difference_write(text, base, packed->bytes, room);
+    *ret_is_told = packed->len != 0;
     return 0;
 }
 
@@ -386,16 +395,14 @@ static int compress(struct kinf__packer *packer, struct kinf_str text, struct ki
 static int compress_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object **like,
                        struct kinf_str text)
 {
-    struct kinf_str prefix;
+    bool is_told = false;
 
-    if (*like == NULL)
-        return compress(packer, text, KINF_STR(""));
-    if (read_text(packer, owner, *like, &prefix) < 0 || compress(packer, text, prefix) < 0)
+    if (*like != NULL && tell_by(packer, owner, *like, text, &is_told) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (packer->packed.len < kinf__object_packed(*like).bytes.len / 2)
+    if (is_told)
         return 0;
     *like = NULL;
-    return compress(packer, text, KINF_STR(""));
+    return compress(packer, text);
 }
 
 static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str text,

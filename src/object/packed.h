@@ -8,8 +8,8 @@
  * never compressed. An object that would gain nothing stays as it is, too.
  *
  * Objects of one owner are nearly the same, as the pods of a ReplicaSet are: the first of them is
- * compressed by the dictionary, the others by its text, to a quarter of that. Who reads one of them
- * inflates both, unless it was the same owner's that was read last.
+ * compressed by the dictionary, the others are told by its text (difference.h), in a quarter of that.
+ * Who reads one of them inflates the first one, too, unless it was the same owner's that was read last.
  *
  * Beside the compressed text stands an excerpt of it, which is JSON of the same form: the labels, and
  * what the packer was told to keep readable. Who looks for one of these inflates nothing.

@@ -277,7 +277,7 @@ struct kinf_informer_options {
      * metadatainformer. */
     bool metadata_only;
     /* Holds the text of objects compressed, each against the first one of its owner, or the first ones
-     * of all: a tenth of the memory where they are alike, for 10 to 30 microseconds when an object
+     * of all: a tenth of the memory where they are alike, for 5 to 20 microseconds when an object
      * arrives, and up to ten for each call that reads of it what is neither its identity, nor a label,
      * nor at the path of one of `indices`.
      * kinf_object_json() and the likes copy then, into their scratch. Types whose objects are 128 KiB
