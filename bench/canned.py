@@ -8,7 +8,7 @@ import time
 from lab import (BENCH, CURL, Client, Process, Rows, Server, available_mib, cpu_seconds_of_one_thread, curl_once, status_mib,
                  wait_quiet, why_void)
 
-TYPICAL = ["kinformer", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "kube-rs", "kube-rs, dynamic", CURL]
+TYPICAL = ["kinformer", "kinformer, compressed", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "kube-rs", "kube-rs, dynamic", CURL]
 SETTLE_S = 0.5
 
 # --- first sync ---
@@ -40,8 +40,8 @@ def measure_sync(rows, names, size, runs, *options, pod="pod.json"):
 
 def sync(lab):
     rows = Rows()
-    names = lab.only(["kinformer", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "client-go, metadata",
-                      "kube-rs", "kube-rs, dynamic", CURL])
+    names = lab.only(["kinformer", "kinformer, compressed", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic",
+                      "client-go, metadata", "kube-rs", "kube-rs, dynamic", CURL])
     measure_sync(rows, names, lab.size, lab.runs)
     size = rows.rows[CURL]["figures"].pop("bytes")[0]
     return {"objects": lab.size, "runs": lab.runs, "rows": rows.list(), "versions": lab.versions,
@@ -52,15 +52,15 @@ def streamed(lab):
     """The same from a server that has watch lists."""
     rows = Rows()
     names = lab.only(["kinformer, watch list", "client-go, JSON", "kube-rs, watch list"])
-    measure_sync(rows, names, lab.size, lab.fewer_runs, "--watchlist")
-    return {"objects": lab.size, "runs": lab.fewer_runs, "rows": rows.list(), "versions": lab.versions}
+    measure_sync(rows, names, lab.size, lab.runs, "--watchlist")
+    return {"objects": lab.size, "runs": lab.runs, "rows": rows.list(), "versions": lab.versions}
 
 
 # --- events ---
 
 # So many that it takes some seconds as fast as it goes.
-N_SATURATED = {"kinformer": 60000, "kinformer, agent fields": 60000, "client-go, JSON": 2500, "client-go, dynamic": 1500,
-               "kube-rs": 9000, "kube-rs, dynamic": 6000, CURL: 100000}
+N_SATURATED = {"kinformer": 60000, "kinformer, compressed": 60000, "kinformer, agent fields": 60000, "client-go, JSON": 2500,
+               "client-go, dynamic": 1500, "kube-rs": 9000, "kube-rs, dynamic": 6000, CURL: 100000}
 SECONDS_OF_RATE = {100: 3, 1000: 3, 5000: 2}
 N_EVENT_PODS = 1000
 
@@ -121,7 +121,7 @@ def events(lab):
     found += [{**row, "rate": 0} for row in rows.list()]
     for rate, seconds in SECONDS_OF_RATE.items():
         paced = Rows()
-        for _ in range(lab.fewer_runs):
+        for _ in range(lab.runs):
             for name in names:
                 if not is_too_fast(rate, rows.rows[name]):
                     paced.add(name, *events_once(name, rate, max(50, round(rate * seconds * lab.scale)), n_pods))
@@ -159,10 +159,10 @@ def relist_once(name, n_pods):
 def relist(lab):
     rows = Rows()
     names = lab.only(["kinformer", "kinformer, agent fields", "client-go, JSON", "kube-rs"])
-    for _ in range(lab.fewer_runs):
+    for _ in range(lab.runs):
         for name in names:
             rows.add(name, *relist_once(name, lab.size))
-    return {"objects": lab.size, "runs": lab.fewer_runs, "rows": rows.list(), "versions": lab.versions}
+    return {"objects": lab.size, "runs": lab.runs, "rows": rows.list(), "versions": lab.versions}
 
 
 # --- growth ---
@@ -204,7 +204,7 @@ def grow(rows, name, size, pod):
 
 def growth_of(lab, size, pod):
     rows, names = Rows(), that_fit(lab.only(GROWING), size, pod)
-    for _ in range(lab.fewer_runs if size < 10000 else 1):
+    for _ in range(lab.runs):
         for name in names:
             grow(rows, name, size, pod)
     return [{**row, "objects": size, "object_bytes": bytes_of(pod)} for row in rows.list()]
@@ -217,4 +217,4 @@ def growth(lab):
         found += growth_of(lab, size, "pod.json")
         if size >= LARGE:
             found += growth_of(lab, size, "small-pod.json")
-    return {"runs": lab.fewer_runs, "note": "one run from 10,000 on", "rows": found, "versions": lab.versions}
+    return {"runs": lab.runs, "rows": found, "versions": lab.versions}

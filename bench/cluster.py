@@ -170,10 +170,10 @@ def real(lab):
     with Cluster() as cluster:
         cluster.loader("load", "-pods", lab.size, "-namespaces", 10)
         n_pods, sums, size = sums_of(cluster)
-        for _ in range(lab.fewer_runs):
+        for _ in range(lab.runs):
             for name in lab.only(CLIENTS):
                 rows.add(name, *sync_once(name, cluster, n_pods, sums))
         for name in lab.only(CLIENTS):
             rows.add(name, {"wire_mib": wire_mib(name, cluster)})
-        return {"objects": n_pods, "runs": lab.fewer_runs, "rows": rows.list(), "note": f"{size / n_pods:,.0f} bytes each as JSON",
+        return {"objects": n_pods, "runs": lab.runs, "rows": rows.list(), "note": f"{size / n_pods:,.0f} bytes each as JSON",
                 "versions": lab.versions | cluster.versions()}

@@ -190,7 +190,7 @@ def count_lines(source):
 
 
 def controllers(lab):
-    programs, found, runs = build(lab.peers), Rows(), lab.fewer_runs
+    programs, found = build(lab.peers), Rows()
     with Site() as cluster:
         for i in range(N_SPACES):
             cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": f"space-{i}"}})
@@ -200,9 +200,9 @@ def controllers(lab):
         for name, (path, source) in programs.items():
             found.add("lines of code", {name: count_lines(source)})
             found.add("binary MB", {name: os.path.getsize(path) / 1e6})
-        for _ in range(runs):
+        for _ in range(lab.runs):
             for name, (path, _) in programs.items():
                 for figure, value in measure(cluster, path, n_spaces).items():
                     found.add(figure, {name: value})
-        return {"runs": runs, "rows": found.list(), "versions": lab.versions | cluster.versions(),
+        return {"runs": lab.runs, "rows": found.list(), "versions": lab.versions | cluster.versions(),
                 "note": f"{N_SOURCES} sources, {n_spaces} copies of each, {N_CHANGES} changes at {CHANGES_A_SECOND}/s"}

@@ -74,8 +74,8 @@ def starts_of(rows, n_pods, folder):
 def restart(lab):
     make(DAEMON, SIM)
     rows = Rows()
-    for _ in range(lab.fewer_runs):
+    for _ in range(lab.runs):
         for n_pods in (lab.size, 15 * lab.size):
             with tempfile.TemporaryDirectory() as folder:
                 starts_of(rows, n_pods, folder)
-    return {"runs": lab.fewer_runs, "rows": rows.list()}
+    return {"runs": lab.runs, "rows": rows.list()}

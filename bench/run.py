@@ -40,7 +40,6 @@ class Lab:
 
     def __init__(self, options):
         self.runs = int(options.get("RUNS", 5))
-        self.fewer_runs = (self.runs + 1) // 2
         self.size = int(options.get("SIZE", DEFAULT_SIZE))
         self.scale = min(1.0, self.size / DEFAULT_SIZE)
         self.sizes = [int(size) for size in options.get("SIZES", "").split(",") if size]

@@ -45,11 +45,11 @@ def session(lab):
     make(DAEMON)
     rows = Rows()
     with Cluster() as cluster:
-        for _ in range(lab.fewer_runs):
+        for _ in range(lab.runs):
             pairs(rows, "direct", cluster.url, cluster)
             for consistency in ("cache", "session", "latest"):
                 daemon, url = start_daemon(cluster.base, consistency, cluster.kubeconfig,
                                            f"passThrough: true\nresources:\n- resource: configmaps\n  consistency: {consistency}\n")
                 with daemon:
                     pairs(rows, consistency, url, cluster)
-        return {"runs": lab.fewer_runs, "rows": rows.list(), "versions": cluster.versions()}
+        return {"runs": lab.runs, "rows": rows.list(), "versions": cluster.versions()}

@@ -165,16 +165,15 @@ def watch_row(site, sheet, row, server, n_watches, n_nodes, rate, seconds):
 
 def sidecar(lab):
     """GET, LIST, and watches of a node each."""
-    sheet, n_watches, runs = Sheet(), min(3000, most_descriptors() * 3 // 10), lab.fewer_runs
+    sheet, n_watches = Sheet(), min(3000, most_descriptors() * 3 // 10)
     with Site(min(1000, n_watches)) as site:
-        for i in range(runs):
+        for _ in range(lab.runs):
             for server in SERVERS:
                 site.begin(server)
-                if i == 0:
-                    watch_row(site, sheet, f"{n_watches:,} watches of a node, 100/s", server, n_watches, site.n_nodes, 100, 5)
+                watch_row(site, sheet, f"{n_watches:,} watches of a node, 100/s", server, n_watches, site.n_nodes, 100, 5)
                 site.client("get", site.pod, 1, 200, 0)
                 gets(site, sheet, server, 1000)
-        return about(site, sheet, runs)
+        return about(site, sheet, lab.runs)
 
 
 def watches(lab):

@@ -39,7 +39,7 @@ def churn(folder):
 def simulator(lab):
     make(SIM)
     rows = Rows()
-    for _ in range(lab.fewer_runs):
+    for _ in range(lab.runs):
         with tempfile.TemporaryDirectory() as folder:
             with Sim(folder) as sim:
                 rows.add("empty", sim.held())
@@ -47,4 +47,4 @@ def simulator(lab):
                 list_s = curl_once(["curl", "-s", "-o", "/dev/null", "-w", "%{size_download}", sim.url + "/api/v1/pods"])[0]
                 rows.add(f"{N_PODS:,} pods", sim.held() | {"LIST, s": list_s})
             rows.add(f"{CHANGES_A_SECOND:,} changes a second", churn(folder))
-    return {"runs": lab.fewer_runs, "rows": rows.list()}
+    return {"runs": lab.runs, "rows": rows.list()}
