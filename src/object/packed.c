@@ -18,6 +18,8 @@
 /* 3 saves a twentieth more, for a tenth more time and twice the memory of dictionaries; tables that are made
  * beforehand (ZDICT_finalizeDictionary) save another twentieth. */
 #define LEVEL 1
+/* Less than such a part of a text is a difference worth having. */
+#define LITTLE 16
 /* Of the dictionary an object gives one in so many parts at most: it is to speak for several. */
 #define N_SHARES 8
 /* Readers that wait for the next one who reads; each has some 100 kB. */
@@ -375,12 +377,14 @@ static int compress(struct kinf__packer *packer, struct kinf_str text)
     return 0;
 }
 
-/* What is more than half of what that one takes is not like it. */
+/* What takes more than half of what that one does, and not little, is not like it. That one takes hardly
+ * anything itself if the dictionary has its text. */
 static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object *like,
                    struct kinf_str text, bool *ret_is_told)
 {
     struct kinf__buffer *packed = &packer->packed;
-    size_t room = kinf__object_packed(like).bytes.len / 2;
+    size_t half = kinf__object_packed(like).bytes.len / 2, little = text.len / LITTLE;
+    size_t room = half > little ? half : little;
     struct kinf_str base;
 
     packed->len = 0;

@@ -500,6 +500,30 @@ static void who_is_not_alike_is_held_by_the_dictionary(void **state)
     }
 }
 
+/* The first one behind the dictionary takes next to nothing, and still stands for the others: they need
+ * not be compressed. */
+static void whom_the_dictionary_knows_is_held_by_the_first_one_too(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pairs[20];
+    size_t n_plain = 0;
+
+    kinf__packer_set_dictionary_size(f->packer, 16000);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        pairs[i] = make_owned_pair(f, 0, (i + 1) * 123456789012347);
+        n_plain += !pairs[i].packed->is_packed;
+    }
+    assert_in_range(n_plain, 8, KINF__ARRAY_LEN(pairs) - 2);
+    assert_null(like_of(pairs[n_plain].packed));
+    assert_in_range(kinf__object_packed(pairs[n_plain].packed).bytes.len, 1, 160);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        if (i > n_plain)
+            assert_ptr_equal(like_of(pairs[i].packed), pairs[n_plain].packed);
+        expect_same_text(&pairs[i], kinf_object_json);
+        release(&pairs[i]);
+    }
+}
+
 /* More owners than are remembered: some are forgotten, and nothing else happens to them. */
 static void many_owners_share_the_places(void **state)
 {
@@ -604,6 +628,7 @@ int main(void)
         TEST(those_of_one_owner_are_held_by_the_first_of_them),
         TEST(what_is_held_by_another_outlives_it),
         TEST(who_is_not_alike_is_held_by_the_dictionary),
+        TEST(whom_the_dictionary_knows_is_held_by_the_first_one_too),
         TEST(many_owners_share_the_places),
         TEST(without_memory_owned_objects_leave_nothing_behind),
         TEST(many_read_at_once),
