@@ -27,6 +27,7 @@ _kinformer_value()
     --events) _kinformer_offer -W "text json none" ;;
     --log-level) _kinformer_offer -W "off error warn info debug all=info" ;;
     --drop) _kinformer_offer -W "metadata.managedFields" ;;
+    --store) _kinformer_offer -W "plain compressed" ;;
     --timeout) _kinformer_offer -W "30s 2m" ;;
     --namespace | --selector | --field-selector | --keep | --context) ;;
     --generate) _kinformer_offer -W "pods=1000 pods=1000,nodes=20" ;;
@@ -52,8 +53,8 @@ _kinformer()
     _kinformer_value && return
     case ${COMP_WORDS[0]##*/} in
     kinformerd)
-        options+=" --config --resource --namespace --selector --field-selector --drop --keep --kubeconfig --context
-            --health-listen --pass-through --on-demand --client-token --exec --plugin --events --events-objects
+        options+=" --config --resource --namespace --selector --field-selector --drop --keep --store --kubeconfig
+            --context --health-listen --pass-through --on-demand --client-token --exec --plugin --events --events-objects
             --measure --timeout --check-config --online --check-plugin"
         ;;
     kinformer-sim)

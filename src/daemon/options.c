@@ -28,6 +28,8 @@ const char kinf__options_help[] =
     "  --drop PATH           do not store this part of objects, say metadata.managedFields;\n"
     "                        may be repeated\n"
     "  --keep PATH           store only this part (and what the runtime needs); may be repeated\n"
+    "  --store HOW           plain, or compressed: in a tenth of the memory where objects are\n"
+    "                        alike, and reading takes some microseconds more; default: plain\n"
     "\n"
     "Which cluster:\n"
     "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, in-cluster\n"
@@ -71,6 +73,11 @@ const char kinf__options_help[] =
     "Signals: SIGTERM and SIGINT stop, SIGHUP reads the configuration again, and plugins that\n"
     "have changed.\n";
 
+struct stored {
+    bool is_given;
+    bool is_compressed;
+};
+
 /* The command line as it was given; texts point into argv. */
 struct flags {
     struct kinf__options options;
@@ -79,6 +86,7 @@ struct flags {
     struct kinf__flag_values namespaces, drops, keeps;
     const char *selector;
     const char *field_selector;
+    struct stored stored;
 };
 
 static int take_events(const struct kinf__flag *flag, const char *value, void *member,
@@ -101,6 +109,18 @@ static int take_duration(const struct kinf__flag *flag, const char *value, void 
                                  flag->name, value);
 }
 
+static int take_store(const struct kinf__flag *flag, const char *value, void *member,
+                      struct kinf_error *err)
+{
+    struct stored *stored = member;
+
+    stored->is_given = true;
+    return kinf__store_parse(value, &stored->is_compressed)
+               ? 0
+               : kinf__error_set(err, KINF_ERR_INVALID,
+                                 "--%s is one of plain, compressed, not '%s'", flag->name, value);
+}
+
 #define AT(member) offsetof(struct flags, member)
 static const struct kinf__flag known_flags[] = {
     { "config", true, AT(options.config_file), 0, kinf__flag_text },
@@ -112,6 +132,7 @@ static const struct kinf__flag known_flags[] = {
     { "field-selector", true, AT(field_selector), 0, kinf__flag_text },
     { "drop", true, AT(drops), 0, kinf__flag_add },
     { "keep", true, AT(keeps), 0, kinf__flag_add },
+    { "store", true, AT(stored), 0, take_store },
     { "listen", true, AT(options.overrides.listen), 0, kinf__flag_add },
     { "health-listen", true, AT(options.overrides.health_listen), 0, kinf__flag_text },
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
@@ -162,6 +183,7 @@ static int add_resources(const struct flags *flags, struct kinf__config *config)
             copy_values(&flags->drops, &resource->drops) < 0 ||
             copy_values(&flags->keeps, &resource->keeps) < 0)
             return KINF_ERR_NO_MEMORY;
+        resource->is_compressed = flags->stored.is_compressed;
     }
     return 0;
 }
@@ -290,7 +312,7 @@ static bool has_resource_flags(const struct flags *flags)
 {
     return flags->resources.n_items != 0 || flags->namespaces.n_items != 0 ||
            flags->drops.n_items != 0 || flags->keeps.n_items != 0 || flags->selector != NULL ||
-           flags->field_selector != NULL;
+           flags->field_selector != NULL || flags->stored.is_given;
 }
 
 static int make_config(struct flags *flags, struct kinf_error *err)
@@ -307,7 +329,7 @@ static int make_config(struct flags *flags, struct kinf_error *err)
     if (flags->resources.n_items == 0 && has_resource_flags(flags))
         return kinf__error_set(
             err, KINF_ERR_INVALID,
-            "nothing to watch: --namespace, selectors, --drop and --keep go with "
+            "nothing to watch: --namespace, selectors, --drop, --keep and --store go with "
             "--resource");
     if (add_resources(flags, &options->config) < 0)
         return kinf__error_no_memory(err);

@@ -260,6 +260,12 @@ static int read_consistency(const struct kinf__config_reader *reader,
                             "consistency is one of session, cache, latest, not '%s'", text);
 }
 
+bool kinf__store_parse(const char *name, bool *ret_is_compressed)
+{
+    *ret_is_compressed = strcmp(name, "compressed") == 0;
+    return *ret_is_compressed || strcmp(name, "plain") == 0;
+}
+
 static int read_store(const struct kinf__config_reader *reader,
                       struct kinf__resource_config *resource)
 {
@@ -268,8 +274,7 @@ static int read_store(const struct kinf__config_reader *reader,
 
     if (failed < 0)
         return failed;
-    resource->is_compressed = strcmp(text, "compressed") == 0;
-    if (resource->is_compressed || strcmp(text, "plain") == 0)
+    if (kinf__store_parse(text, &resource->is_compressed))
         return 0;
     return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
                             kinf__yaml_get(reader->mapping, "store"),

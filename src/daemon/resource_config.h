@@ -90,6 +90,9 @@ KINF_MUST_CHECK int kinf__config_read_texts(const struct kinf__config_reader *re
 KINF_MUST_CHECK int kinf__config_read_expanded(const struct kinf__config_reader *reader,
                                                const char *key, char **ret_copy);
 
+/* Of plain and compressed. False: it is neither. */
+bool kinf__store_parse(const char *name, bool *ret_is_compressed);
+
 /* Fills an empty entry, whose owner releases it, on failure too. Errors: likewise. */
 KINF_MUST_CHECK int kinf__resource_config_read(const struct kinf__yaml *yaml,
                                                const struct kinf__yaml_node *node,

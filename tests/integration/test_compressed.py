@@ -65,8 +65,7 @@ class Compressed(unittest.TestCase):
 
     def test_memory_is_a_fraction_of_it(self):
         plain = int(measure("--resource", "pods")[0]["stored_bytes"])
-        with tempfile.TemporaryDirectory() as folder:
-            [line] = measure("--config", write_config(folder, "pods", store="compressed"))
+        [line] = measure("--resource", "pods", "--store", "compressed")
         self.assertLess(int(line["stored_bytes"]) * 5, plain)
         self.assertEqual(line["checksum"], cluster().checksum())
         print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
@@ -76,3 +75,11 @@ class Compressed(unittest.TestCase):
             code, _, errors = run_daemon("--config", write_config(folder, "pods", store="zipped"), "--check-config")
         self.assertEqual(code, 2)
         self.assertIn("store is one of plain, compressed, not 'zipped'", errors)
+        for args, why in ((("--resource", "pods", "--store", "zipped"), "--store is one of plain, compressed, not 'zipped'"),
+                          (("--store", "compressed"), "--store go with --resource"),
+                          (("--config", "/dev/null", "--store", "plain"), "--config excludes")):
+            code, _, errors = run_daemon(*args, "--check-config")
+            self.assertEqual(code, 2)
+            self.assertIn(why, errors)
+        code, _, errors = run_daemon("--resource", "pods", "--store", "plain", "--check-config")
+        self.assertEqual(code, 0, errors)
