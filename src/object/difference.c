@@ -23,6 +23,7 @@
 /* What both texts have from a quotation mark on, where they meet again: at the next marks of both, or
  * anywhere. */
 #define MIN_NEXT     8
+#define MAX_REPLACED 4096
 #define MIN_ANYWHERE 16
 #define INDEX_BITS   11
 
@@ -97,9 +98,10 @@ static bool find_piece(struct pieces *pieces, struct kinf_str piece, size_t *ret
 
 /* --- where they meet again --- */
 
-static bool go_to_mark(struct kinf_str *text)
+static bool go_to_mark(struct kinf_str *text, size_t n_max)
 {
-    const char *mark = text->len != 0 ? memchr(text->bytes, '"', text->len) : NULL;
+    size_t n = text->len < n_max ? text->len : n_max;
+    const char *mark = n != 0 ? memchr(text->bytes, '"', n) : NULL;
 
     if (mark == NULL)
         return false;
@@ -107,11 +109,11 @@ static bool go_to_mark(struct kinf_str *text)
     return true;
 }
 
-/* A value took the place of another. */
+/* A value took the place of another, which is no long one: it is passed by each time. */
 static bool meet_at_next_marks(struct kinf_str *text, struct kinf_str *base)
 {
-    return go_to_mark(text) && go_to_mark(base) && text->len >= MIN_NEXT && base->len >= MIN_NEXT &&
-           load(text->bytes) == load(base->bytes);
+    return go_to_mark(text, text->len) && go_to_mark(base, MAX_REPLACED) && text->len >= MIN_NEXT &&
+           base->len >= MIN_NEXT && load(text->bytes) == load(base->bytes);
 }
 
 static uint32_t *place_of(struct index *index, const char *at)
@@ -128,7 +130,7 @@ static void make_index(struct index *index, struct kinf_str base, const char *pa
 
     memset(index->places, 0, sizeof index->places);
     index->is_made = true;
-    for (; go_to_mark(&rest) && rest.len >= MIN_ANYWHERE; skip(&rest, 1)) {
+    for (; go_to_mark(&rest, rest.len) && rest.len >= MIN_ANYWHERE; skip(&rest, 1)) {
         uint32_t *place = place_of(index, rest.bytes);
 
         if (*place == 0)
@@ -140,7 +142,7 @@ static void make_index(struct index *index, struct kinf_str base, const char *pa
 static bool meet_anywhere(struct index *index, struct kinf_str *text, struct kinf_str base,
                           struct kinf_str *ret_base)
 {
-    for (; go_to_mark(text) && text->len >= MIN_ANYWHERE; skip(text, 1)) {
+    for (; go_to_mark(text, text->len) && text->len >= MIN_ANYWHERE; skip(text, 1)) {
         size_t place = *place_of(index, text->bytes);
 
         if (place != 0 && memcmp(base.bytes + place - 1, text->bytes, MIN_ANYWHERE) == 0) {

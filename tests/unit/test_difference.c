@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "unit/test.h"
@@ -161,6 +162,31 @@ static void without_room_there_is_none(void **state)
     assert_in_range(n_refused, n_needed, n_needed + 10);
 }
 
+/* A text that begins again and again what the base has a megabyte of: none of it is looked through each time. */
+static void long_values_are_not_looked_through_again_and_again(void **state)
+{
+    enum { LEN = 8 << 20, N_BEGINNINGS = 100000 };
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    char *base = malloc(LEN), *buf = malloc(LEN);
+    struct timespec began, ended;
+
+    (void)state;
+    assert_non_null(base);
+    assert_non_null(buf);
+    memset(base, 'x', LEN);
+    memcpy(base, "\"1\"\"2\"\"", 7);
+    assert_int_equal(kinf__buffer_append_str(&text, KINF_STR("\"2\"")), 0);
+    for (size_t i = 0; i < N_BEGINNINGS; i++)
+        assert_int_equal(kinf__buffer_append_str(&text, KINF_STR("\"xxxxxxxxxxxxxxxxxxy")), 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    assert_true(kinf__difference_write(kinf__buffer_str(&text), (struct kinf_str){ base, LEN }, buf,
+                                       LEN) > N_BEGINNINGS);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    assert_in_range(ended.tv_sec - began.tv_sec, 0, 4); /* it was ten */
+    free(base);
+    free(buf);
+}
+
 /* Values of JSON, and what else may stand between marks. */
 static void append_random(struct test_random *random, struct kinf__buffer *text)
 {
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test(what_is_added_left_out_or_moved_is_told_in_few_bytes),
         cmocka_unit_test(what_is_not_alike_comes_back_too),
         cmocka_unit_test(without_room_there_is_none),
+        cmocka_unit_test(long_values_are_not_looked_through_again_and_again),
         cmocka_unit_test(whatever_differs_comes_back),
         cmocka_unit_test(what_is_damaged_does_no_harm),
     };
