@@ -1,5 +1,6 @@
 /*
- * Neighbours: packed.c, which tells objects of one owner by the first of them.
+ * Walking through two texts side by side. Neighbours: packed.c, which tells objects of one owner by the
+ * first of them.
  *
  * A difference is numbers (of seven bits a byte, the lowest first) and pieces of the text:
  *

@@ -3,7 +3,7 @@
  *
  *     follower NAME SOCKET MODE [DEFECT]
  *
- *   by-key            an informer of each type with that queue, by compressed lists
+ *   by-key            an informer of each type with that queue, by compressed lists, in a compressed store
  *   in-order          the default queue, by watch lists
  *   coalesce          in order, with a handler that is slow, and merges what waits for it
  *   namespaces        the namespaces soak-0 and soak-2, as one informer of each type
@@ -252,6 +252,7 @@ static int start_type(struct kinf_client *client, const char *mode, const char *
     options.initial = strcmp(mode, "in-order") == 0 || selector != NULL ? KINF_INITIAL_WATCHLIST
                                                                         : KINF_INITIAL_AUTO;
     options.accept_gzip = is_by_key;
+    options.compressed = is_by_key;
     options.handler.on_add = on_add;
     options.handler.on_update = on_update;
     options.handler.on_delete = on_delete;

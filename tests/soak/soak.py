@@ -196,6 +196,7 @@ class Cast:
             lines += [f"- resource: {resource}", "  watchTimeout: 5s", "  silentAfter: 6s", "  backoffBase: 50ms",
                       "  backoffMax: 1s", "  maxObjectBytes: 1000000", "  maxHistoryBytes: 4194304"]
             lines.append("  indices: [{name: byApp, path: metadata.labels.app}]")
+            lines.append(f"  store: {'compressed' if resource in TYPES[:2] else 'plain'}")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
 
