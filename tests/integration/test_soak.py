@@ -511,7 +511,7 @@ class Rounds(unittest.TestCase):
         return run
 
 
-@needs_sim("a server of its own")
+@needs_sim("no server at all")
 class Starts(unittest.TestCase):
     def test_a_follower_waits_for_who_refuses_and_for_who_is_away_by_themselves(self):
         """Six seconds of either: it ends with the tenth of one, and says which."""
@@ -534,6 +534,7 @@ class Starts(unittest.TestCase):
             self.assertIsNone(follower.process.poll(), follower.log_text())
 
 
+@needs_sim("a server of its own")
 class Soak(Rounds):
     def test_nothing_is_lost_through_faults_of_every_kind(self):
         run = self.run_tour("sim", schedule.draw_tour(SEED, SECONDS, soak.PARTS), SIM_SECONDS)
