@@ -73,11 +73,6 @@ const char kinf__options_help[] =
     "Signals: SIGTERM and SIGINT stop, SIGHUP reads the configuration again, and plugins that\n"
     "have changed.\n";
 
-struct stored {
-    bool is_given;
-    bool is_compressed;
-};
-
 /* The command line as it was given; texts point into argv. */
 struct flags {
     struct kinf__options options;
@@ -86,7 +81,7 @@ struct flags {
     struct kinf__flag_values namespaces, drops, keeps;
     const char *selector;
     const char *field_selector;
-    struct stored stored;
+    const char *store;
 };
 
 static int take_events(const struct kinf__flag *flag, const char *value, void *member,
@@ -109,18 +104,6 @@ static int take_duration(const struct kinf__flag *flag, const char *value, void 
                                  flag->name, value);
 }
 
-static int take_store(const struct kinf__flag *flag, const char *value, void *member,
-                      struct kinf_error *err)
-{
-    struct stored *stored = member;
-
-    stored->is_given = true;
-    return kinf__store_parse(value, &stored->is_compressed)
-               ? 0
-               : kinf__error_set(err, KINF_ERR_INVALID,
-                                 "--%s is one of plain, compressed, not '%s'", flag->name, value);
-}
-
 #define AT(member) offsetof(struct flags, member)
 static const struct kinf__flag known_flags[] = {
     { "config", true, AT(options.config_file), 0, kinf__flag_text },
@@ -132,7 +115,7 @@ static const struct kinf__flag known_flags[] = {
     { "field-selector", true, AT(field_selector), 0, kinf__flag_text },
     { "drop", true, AT(drops), 0, kinf__flag_add },
     { "keep", true, AT(keeps), 0, kinf__flag_add },
-    { "store", true, AT(stored), 0, take_store },
+    { "store", true, AT(store), 0, kinf__flag_text },
     { "listen", true, AT(options.overrides.listen), 0, kinf__flag_add },
     { "health-listen", true, AT(options.overrides.health_listen), 0, kinf__flag_text },
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
@@ -171,8 +154,14 @@ static int copy_values(const struct kinf__flag_values *from, struct kinf__string
     return 0;
 }
 
-static int add_resources(const struct flags *flags, struct kinf__config *config)
+static int add_resources(const struct flags *flags, struct kinf__config *config,
+                         struct kinf_error *err)
 {
+    bool is_compressed = false;
+
+    if (flags->store != NULL && !kinf__store_parse(flags->store, &is_compressed))
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--store is one of plain, compressed, not '%s'", flags->store);
     for (size_t i = 0; i < flags->resources.n_items; i++) {
         struct kinf__resource_config *resource = kinf__config_add_resource(config);
 
@@ -182,8 +171,8 @@ static int add_resources(const struct flags *flags, struct kinf__config *config)
             copy_values(&flags->namespaces, &resource->namespaces) < 0 ||
             copy_values(&flags->drops, &resource->drops) < 0 ||
             copy_values(&flags->keeps, &resource->keeps) < 0)
-            return KINF_ERR_NO_MEMORY;
-        resource->is_compressed = flags->stored.is_compressed;
+            return kinf__error_no_memory(err);
+        resource->is_compressed = is_compressed;
     }
     return 0;
 }
@@ -312,7 +301,7 @@ static bool has_resource_flags(const struct flags *flags)
 {
     return flags->resources.n_items != 0 || flags->namespaces.n_items != 0 ||
            flags->drops.n_items != 0 || flags->keeps.n_items != 0 || flags->selector != NULL ||
-           flags->field_selector != NULL || flags->stored.is_given;
+           flags->field_selector != NULL || flags->store != NULL;
 }
 
 static int make_config(struct flags *flags, struct kinf_error *err)
@@ -331,9 +320,9 @@ static int make_config(struct flags *flags, struct kinf_error *err)
             err, KINF_ERR_INVALID,
             "nothing to watch: --namespace, selectors, --drop, --keep and --store go with "
             "--resource");
-    if (add_resources(flags, &options->config) < 0)
-        return kinf__error_no_memory(err);
-    failed = override(options, &options->config, err);
+    failed = add_resources(flags, &options->config, err);
+    if (failed == 0)
+        failed = override(options, &options->config, err);
     if (failed == 0)
         failed = check_some(options, &options->config, err);
     return failed < 0 ? failed : kinf__config_check(&options->config, "command line", err);

@@ -366,7 +366,6 @@ static int compress(struct kinf__packer *packer, struct kinf_str text)
     struct kinf__buffer *packed = &packer->packed;
     size_t n;
 
-    packed->len = 0;
     if (kinf__buffer_reserve(packed, ZSTD_compressBound(text.len)) < 0)
         return KINF_ERR_NO_MEMORY;
     n = ZSTD_compress_usingCDict(packer->zstd, packed->bytes, packed->size, text.bytes, text.len,
@@ -377,21 +376,19 @@ static int compress(struct kinf__packer *packer, struct kinf_str text)
     return 0;
 }
 
-/* What takes more than half of what that one does, and not little, is not like it. That one takes hardly
- * anything itself if the dictionary has its text. */
+/* Writes nothing if it is not like that one: it takes more than half of what that one does, and not
+ * little. That one takes hardly anything itself if the dictionary has its text. */
 static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object *like,
-                   struct kinf_str text, bool *ret_is_told)
+                   struct kinf_str text)
 {
     struct kinf__buffer *packed = &packer->packed;
     size_t half = kinf__object_packed(like).bytes.len / 2, little = text.len / LITTLE;
     size_t room = half > little ? half : little;
     struct kinf_str base;
 
-    packed->len = 0;
     if (read_text(packer, owner, like, &base) < 0 || kinf__buffer_reserve(packed, room) < 0)
         return KINF_ERR_NO_MEMORY;
     packed->len = kinf__difference_write(text, base, packed->bytes, room);
-    *ret_is_told = packed->len != 0;
     return 0;
 }
 
@@ -399,11 +396,10 @@ static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kin
 static int compress_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object **like,
                        struct kinf_str text)
 {
-    bool is_told = false;
-
-    if (*like != NULL && tell_by(packer, owner, *like, text, &is_told) < 0)
+    packer->packed.len = 0;
+    if (*like != NULL && tell_by(packer, owner, *like, text) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (is_told)
+    if (packer->packed.len != 0)
         return 0;
     *like = NULL;
     return compress(packer, text);
