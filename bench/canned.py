@@ -8,7 +8,8 @@ import time
 from lab import (BENCH, CURL, Client, Process, Rows, Server, available_mib, cpu_seconds_of_one_thread, curl_once, status_mib,
                  wait_quiet, why_void)
 
-TYPICAL = ["kinformer", "kinformer, compressed", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "kube-rs", "kube-rs, dynamic", CURL]
+TYPICAL = ["kinformer", "kinformer, compressed", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "kube-rs",
+           "kube-rs, dynamic", CURL]
 SETTLE_S = 0.5
 
 # --- first sync ---

@@ -68,8 +68,8 @@ class Cluster:
 
 # --- first sync ---
 
-CLIENTS = ["kinformer", "kinformer, gzip", "kinformer, agent fields", "kinformer, watch list", "kinformer, metadata", "client-go, protobuf",
-           "client-go, JSON", "client-go, dynamic", "client-go, metadata", "kube-rs", "kube-rs, watch list", CURL]
+CLIENTS = ["kinformer", "kinformer, gzip", "kinformer, agent fields", "kinformer, watch list", "kinformer, metadata",
+           "client-go, protobuf", "client-go, JSON", "client-go, dynamic", "client-go, metadata", "kube-rs", "kube-rs, watch list", CURL]
 
 
 def sum_of(items, has_phase):
