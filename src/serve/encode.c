@@ -85,16 +85,14 @@ static struct kinf_str members_of(struct kinf_str body)
     return (struct kinf_str){ body.bytes + 1, body.len - 1 };
 }
 
-/* As stored, or its metadata alone. */
-static int append_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                         const char *version, struct kinf__pieces *out)
+/* The body as stored, or its metadata alone. */
+static int append_body(struct kinf__encoder *encoder, const struct kinf_object *object,
+                       struct kinf_str body, const char *version, struct kinf__pieces *out)
 {
-    struct kinf_str body, metadata;
+    struct kinf_str metadata = metadata_of(body);
 
-    if (kinf__object_body(object, &encoder->scratch, &body) < 0 ||
-        kinf__buffer_append(&out->bytes, "{", 1) < 0 || append_kind(encoder, "", &out->bytes) < 0)
+    if (kinf__buffer_append(&out->bytes, "{", 1) < 0 || append_kind(encoder, "", &out->bytes) < 0)
         return KINF_ERR_NO_MEMORY;
-    metadata = metadata_of(body);
     if (is_metadata(encoder)) {
         if (kinf__buffer_append_str(&out->bytes, KINF_STR(",\"metadata\":")) < 0 ||
             add_with_version(out, object, body, metadata, metadata, version) < 0)
@@ -106,11 +104,21 @@ static int append_object(struct kinf__encoder *encoder, const struct kinf_object
     return add_with_version(out, object, body, members_of(body), metadata, version);
 }
 
+static int append_object(struct kinf__encoder *encoder, const struct kinf_object *object,
+                         const char *version, struct kinf__pieces *out)
+{
+    struct kinf_str body;
+
+    return kinf__object_body(object, &encoder->scratch, &body) < 0
+               ? KINF_ERR_NO_MEMORY
+               : append_body(encoder, object, body, version, out);
+}
+
 /* --- tables --- */
 
 /* What a row has beside its cells. */
 static int append_row_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                             const char *version, struct kinf__pieces *out)
+                             struct kinf_str body, const char *version, struct kinf__pieces *out)
 {
     int failed;
 
@@ -118,7 +126,7 @@ static int append_row_object(struct kinf__encoder *encoder, const struct kinf_ob
         return kinf__buffer_append_str(&out->bytes, KINF_STR("null"));
     encoder->form =
         encoder->include == KINF__INCLUDE_OBJECT ? KINF__FORM_OBJECT : KINF__FORM_METADATA;
-    failed = append_object(encoder, object, version, out);
+    failed = append_body(encoder, object, body, version, out);
     encoder->form = KINF__FORM_TABLE;
     return failed;
 }
@@ -126,11 +134,13 @@ static int append_row_object(struct kinf__encoder *encoder, const struct kinf_ob
 static int append_row(struct kinf__encoder *encoder, const struct kinf_object *object,
                       const char *version, bool is_of_list, struct kinf__pieces *out)
 {
-    if (kinf__buffer_append(&out->bytes, "{", 1) < 0 ||
-        kinf__table_write_row(encoder->table, object, encoder->now_s, is_of_list, &out->bytes) <
-            0 ||
+    struct kinf_str body;
+
+    if (kinf__object_body(object, &encoder->scratch, &body) < 0 ||
+        kinf__buffer_append(&out->bytes, "{", 1) < 0 ||
+        kinf__table_write_row(encoder->table, body, encoder->now_s, is_of_list, &out->bytes) < 0 ||
         kinf__buffer_append_str(&out->bytes, KINF_STR(",\"object\":")) < 0 ||
-        append_row_object(encoder, object, version, out) < 0)
+        append_row_object(encoder, object, body, version, out) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_append(&out->bytes, "}", 1);
 }

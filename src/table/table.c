@@ -262,17 +262,15 @@ static void write_cell(const struct kinf__cell *cell, struct kinf__row *row)
         cell->write(row, cell->path, cell->otherwise);
 }
 
-int kinf__table_write_row(const struct kinf__table *table, const struct kinf_object *object,
-                          int64_t now_s, bool is_of_list, struct kinf__buffer *out)
+int kinf__table_write_row(const struct kinf__table *table, struct kinf_str body, int64_t now_s,
+                          bool is_of_list, struct kinf__buffer *out)
 {
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__row row = { .now_s = now_s, .is_of_list = is_of_list, .out = out };
-    struct kinf_str body;
+    struct kinf__row row = {
+        .object = kinf__json_value_of(body), .now_s = now_s, .is_of_list = is_of_list, .out = out
+    };
 
-    if (kinf__object_body(object, &scratch, &body) < 0 ||
-        kinf__buffer_printf(out, "\"cells\":[") < 0)
+    if (kinf__buffer_printf(out, "\"cells\":[") < 0)
         return KINF_ERR_NO_MEMORY;
-    row.object = kinf__json_value_of(body);
     for (size_t i = 0; i < MAX_CELLS; i++)
         write_cell(&table->cells[i], &row);
     if (table->custom != NULL)
