@@ -79,6 +79,23 @@ static int decode(const struct kinf_object *from, const struct kinf__prune_plan 
     return r;
 }
 
+/* The same object, as the packer holds it. */
+static int pack(struct kinf__packer *packer, const struct kinf_object *plain,
+                const struct kinf_object **ret_packed, struct kinf_error *err)
+{
+    struct kinf__object_parts parts = {
+        .type = kinf_object_type(plain),
+        .name_space = kinf_object_namespace(plain),
+        .name = kinf_str_from(kinf_object_name(plain)),
+        .uid = kinf_str_from(kinf_object_uid(plain)),
+        .resource_version = kinf_str_from(kinf_object_resource_version(plain)),
+        .body = { kinf__object_plain_body(plain), plain->body_len },
+    };
+
+    kinf__object_tell_places(plain, &parts);
+    return kinf__packer_make(packer, &parts, ret_packed, err);
+}
+
 /* The object is packed again, and takes the place of the one before. */
 static int write_and_read(struct pods *pods, size_t i, struct cost *cost, struct kinf_error *err)
 {
@@ -87,7 +104,7 @@ static int write_and_read(struct pods *pods, size_t i, struct cost *cost, struct
     struct kinf_str text;
     char value[64];
     double begun_us = now_us();
-    int r = kinf__packer_repack(pods->packer, pods->plain[i], &packed, err);
+    int r = pack(pods->packer, pods->plain[i], &packed, err);
 
     if (r < 0)
         return r;

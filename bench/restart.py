@@ -1,7 +1,7 @@
 """How soon a kinformerd that starts again answers, and what it asks the server for until then.
 
 A kinformer-sim of generated pods over plain HTTP on loopback; a first start without a file, one with it, and one with
-serveStale while the server is gone.
+serveStale while the server is gone; and with objects that are held compressed, which have a file of their own.
 """
 
 import http.client
@@ -15,9 +15,11 @@ from lab import RELEASE, Process, Rows, make, status_mib, wait_for
 
 DAEMON, SIM = (os.path.join(RELEASE, "bin", name) for name in ("kinformerd", "kinformer-sim"))
 DAEMON_ADDRESS, SIM_ADDRESS = "127.0.0.1:18231", "127.0.0.1:18230"
-# Name, keys of the configuration, whether the server is gone.
-STARTS = (("no file", {}, False), ("a file", {}, False), ("a file, serveStale", {"serveStale": True}, False),
-          ("a file, serveStale, no server", {"serveStale": True}, True))
+# Name, how objects are held, keys of the configuration, whether the server is gone.
+STARTS = (("no file", "plain", {}, False), ("a file", "plain", {}, False),
+          ("no file, compressed", "compressed", {}, False), ("a file, compressed", "compressed", {}, False),
+          ("a file, serveStale", "plain", {"serveStale": True}, False),
+          ("a file, serveStale, no server", "plain", {"serveStale": True}, True))
 
 
 def ask(address, target):
@@ -32,16 +34,16 @@ def ask(address, target):
         connection.close()
 
 
-def start_daemon(folder, kubeconfig, keys):
+def start_daemon(folder, kubeconfig, store, keys):
     config = os.path.join(folder, "config.json")
     with open(config, "w", encoding="utf-8") as file:
-        json.dump({"listen": [DAEMON_ADDRESS], "stateDir": os.path.join(folder, "state"), "stateInterval": "0s",
-                   "resources": [{"resource": "pods"}], **keys}, file)
+        json.dump({"listen": [DAEMON_ADDRESS], "stateDir": os.path.join(folder, store), "stateInterval": "0s",
+                   "resources": [{"resource": "pods", "store": store}], **keys}, file)
     return Process(folder, "daemon", [DAEMON, "--config", config, "--kubeconfig", kubeconfig, "--log-level", "debug"])
 
 
-def start_once(folder, kubeconfig, keys, target, rest_s):
-    with start_daemon(folder, kubeconfig, keys) as daemon:
+def start_once(folder, kubeconfig, store, keys, target, rest_s):
+    with start_daemon(folder, kubeconfig, store, keys) as daemon:
         wait_for(lambda: ask(DAEMON_ADDRESS, target)[0] == 200)
         figures = {"first answer, s": (time.monotonic_ns() - daemon.began_ns) / 1e9}
         with open(daemon.log, encoding="utf-8") as file:
@@ -64,11 +66,11 @@ def starts_of(rows, n_pods, folder):
                                  f"pods={n_pods},nodes=100"]) as sim:
         wait_for(lambda: ask(SIM_ADDRESS, "/readyz")[0] == 200)
         pod = json.loads(ask(SIM_ADDRESS, "/api/v1/pods?limit=1")[1])["items"][0]["metadata"]
-        for name, keys, is_gone in STARTS:
+        for name, store, keys, is_gone in STARTS:
             if is_gone:
                 sim.stop()
             rows.add(f"{n_pods:,} pods, {name}", start_once(
-                folder, kubeconfig, keys, f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}", 0 if is_gone else 3))
+                folder, kubeconfig, store, keys, f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}", 0 if is_gone else 3))
 
 
 def restart(lab):

@@ -167,7 +167,7 @@ static void note_loaded(struct kinf__state_entry *entry, const struct kinf__stat
 }
 
 /* A kinf__saved_load_fn, on a reflector's thread. */
-static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+static int load(struct kinf__packer *packer, kinf__saved_object_cb *callback, void *callback_ctx,
                 struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
 {
     struct kinf__state_entry *entry = ctx;
@@ -175,8 +175,8 @@ static int load(kinf__saved_object_cb *callback, void *callback_ctx,
     const struct kinf__state_identity identity = identity_of(entry, cluster);
     struct kinf__state_origin origin;
     struct kinf_error why = KINF_ERROR_INIT;
-    int failed = kinf__state_file_load(entry->keeper->folder, entry->name, &identity, callback,
-                                       callback_ctx, &entry->stop, &origin, &why);
+    int failed = kinf__state_file_load(entry->keeper->folder, entry->name, &identity, packer,
+                                       callback, callback_ctx, &entry->stop, &origin, &why);
 
     if (failed == 0) {
         note_loaded(entry, &origin);

@@ -41,6 +41,7 @@ char *kinf__state_scope(const struct kinf__resource_config *resource, const char
                             text_of(resource->shard_selector)) < 0 ||
         put_texts(&scope, "drop", &resource->drops) < 0 ||
         put_texts(&scope, "keep", &resource->keeps) < 0 ||
+        (resource->is_compressed && kinf__buffer_printf(&scope, "store=compressed\n") < 0) ||
         kinf__buffer_take_text(&scope, &text, NULL) < 0)
         return NULL;
     return text;

@@ -262,10 +262,8 @@ static struct kinf_str text_with_labels(const struct kinf_object *object)
 
 void kinf__object_tell_places(const struct kinf_object *object, struct kinf__object_parts *parts)
 {
-    bool is_elsewhere = object->is_packed && object->labels_offset != KINF__LABELS_ABSENT;
-
-    parts->labels_offset = is_elsewhere ? KINF__LABELS_UNKNOWN : object->labels_offset;
-    parts->labels_len = is_elsewhere ? 0 : object->labels_len;
+    parts->labels_offset = object->labels_offset;
+    parts->labels_len = object->labels_len;
     memcpy(parts->places, object->places, sizeof parts->places);
 }
 
@@ -316,27 +314,47 @@ static bool check_places(const struct kinf_object *object, struct kinf_str body)
 
         if (at == KINF__PLACE_UNKNOWN)
             continue;
-        while (at > 0 && at < body.len && memchr(" \t\r\n", body.bytes[at - 1], 4) != NULL)
+        while (at > 0 && memchr(" \t\r\n", body.bytes[at - 1], 4) != NULL)
             at--;
-        if (at == 0 || at >= body.len || body.bytes[at - 1] != ':')
+        if (at == 0 || body.bytes[at - 1] != ':')
             return false;
     }
     return true;
 }
 
-bool kinf__object_check(const struct kinf_object *object)
+static bool are_places_inside(const struct kinf_object *object)
 {
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    for (size_t i = 0; i < KINF__N_PLACES; i++) {
+        if (object->places[i] >= object->body_len)
+            return false;
+    }
+    return true;
+}
+
+static bool is_braced(struct kinf_str text)
+{
+    return text.len >= 2 && text.bytes[0] == '{' && text.bytes[text.len - 1] == '}';
+}
+
+bool kinf__object_check_held(const struct kinf_object *object)
+{
     size_t name_offset = object->namespace_len != 0 ? object->namespace_len + 1U : 0;
-    struct kinf_str body;
 
     return atomic_load_explicit(&object->refs, memory_order_relaxed) != 0 && object->type != NULL &&
            ends_at(object, 0, name_offset + 1, object->uid_offset) &&
            (name_offset == 0 || object->text[object->namespace_len] == '/') &&
            ends_at(object, object->uid_offset, 0, object->rv_offset) &&
            ends_at(object, object->rv_offset, 0, object->body_offset) && object->body_len >= 2 &&
-           kinf__object_body(object, &scratch, &body) == 0 && body.bytes[0] == '{' &&
-           body.bytes[body.len - 1] == '}' && check_labels(object) && check_places(object, body);
+           is_braced(text_with_labels(object)) && check_labels(object) && are_places_inside(object);
+}
+
+bool kinf__object_check(const struct kinf_object *object)
+{
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    return kinf__object_check_held(object) && kinf__object_body(object, &scratch, &body) == 0 &&
+           is_braced(body) && check_places(object, body);
 }
 
 /* Of a callback that gives back what it borrowed, the count goes wrong where nobody sees it. Debug builds

@@ -94,7 +94,7 @@ KINF_MUST_CHECK int kinf__object_lookup_first(const struct kinf_object *object,
 /* The text if it is held as it is, and the object's own; else NULL: it is inflated by who reads it. */
 const char *kinf__object_plain_body(const struct kinf_object *object);
 
-/* Has the parts say where the body has its labels and the places. */
+/* Has the parts say where the places and the labels are, the latter in the body or in the excerpt. */
 void kinf__object_tell_places(const struct kinf_object *object, struct kinf__object_parts *parts);
 
 /* Makes room for as much; what was there is lost. Errors: KINF_ERR_NO_MEMORY. */
@@ -106,7 +106,10 @@ struct kinf__json_value kinf__object_labels(const struct kinf_object *object);
 /* Whether both have the same uid, which is what makes them one object and not two of one name. */
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
 
-/* Whether offsets rise, strings end where they must and the labels and places lie in the body. For tests. */
+/* Whether offsets rise, strings end where they must and the labels and places lie in the texts, of which
+ * none is inflated. */
+bool kinf__object_check_held(const struct kinf_object *object);
+/* Whether the body is as it is to be, besides. */
 bool kinf__object_check(const struct kinf_object *object);
 
 /* How many objects this process holds. For leak checks and measurements. */

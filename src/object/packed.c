@@ -41,9 +41,10 @@ struct reader {
 
 struct kinf__packing {
     _Atomic(uint32_t) refs;
-    ZSTD_DDict *dictionary;
+    struct kinf__buffer dictionary; /* whole before the first object that refers to it */
     _Atomic(struct reader *) idle[N_IDLE];
     struct kinf__json_plan *excerpt;
+    struct kinf__buffer kept; /* the paths that were asked for, a line each */
 };
 
 struct owner {
@@ -59,9 +60,8 @@ struct text {
 struct kinf__packer {
     struct kinf__packing *packing;
     ZSTD_CCtx *zstd;
-    ZSTD_CDict *dictionary; /* NULL: it is being gathered */
+    ZSTD_CDict *dictionary; /* the packing's; NULL: that is being gathered */
     size_t dictionary_size;
-    struct kinf__buffer sample; /* what is there of it */
     struct kinf__buffer excerpt;
     struct kinf__buffer packed;
     struct owner owners[N_OWNERS];
@@ -85,8 +85,9 @@ static void free_packing(struct kinf__packing *packing)
 {
     for (size_t i = 0; i < N_IDLE; i++)
         free_reader(atomic_load(&packing->idle[i]));
-    ZSTD_freeDDict(packing->dictionary);
+    kinf__buffer_release(&packing->dictionary);
     kinf__json_plan_free(packing->excerpt);
+    kinf__buffer_release(&packing->kept);
     free(packing);
 }
 
@@ -132,8 +133,11 @@ static void give_reader_back(struct kinf__packing *packing, struct reader *reade
 static bool inflate_by_dictionary(struct reader *reader, const struct kinf__packed *packed,
                                   char *buf, size_t len)
 {
-    return ZSTD_decompress_usingDDict(reader->zstd, buf, len, packed->bytes.bytes,
-                                      packed->bytes.len, packed->packing->dictionary) == len;
+    const struct kinf__buffer *dictionary = &packed->packing->dictionary;
+
+    return !ZSTD_isError(ZSTD_DCtx_refPrefix(reader->zstd, dictionary->bytes, dictionary->len)) &&
+           ZSTD_decompressDCtx(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len) ==
+               len;
 }
 
 /* Its text is at hand then. The same bytes by the same dictionary are the same text. */
@@ -245,7 +249,6 @@ void kinf__packer_free(struct kinf__packer *packer)
     kinf__packing_unref(packer->packing);
     ZSTD_freeCCtx(packer->zstd);
     ZSTD_freeCDict(packer->dictionary);
-    kinf__buffer_release(&packer->sample);
     kinf__buffer_release(&packer->excerpt);
     kinf__buffer_release(&packer->packed);
     free(packer);
@@ -260,6 +263,8 @@ int kinf__packer_keep(struct kinf__packer *packer, const char *text, struct kinf
         return r;
     r = kinf__json_plan_keep(packer->packing->excerpt, path, NULL);
     kinf_path_free(path);
+    if (r == 0)
+        r = kinf__buffer_printf(&packer->packing->kept, "%s\n", text);
     return r == KINF_ERR_NO_MEMORY ? kinf__error_no_memory(err) : 0;
 }
 
@@ -272,31 +277,24 @@ void kinf__packer_set_dictionary_size(struct kinf__packer *packer, size_t size)
 
 static int make_dictionary(struct kinf__packer *packer)
 {
-    const struct kinf__buffer *sample = &packer->sample;
-    ZSTD_CDict *dictionary = ZSTD_createCDict(sample->bytes, sample->len, LEVEL);
+    const struct kinf__buffer *text = &packer->packing->dictionary;
 
-    packer->packing->dictionary = ZSTD_createDDict(sample->bytes, sample->len);
-    if (dictionary == NULL || packer->packing->dictionary == NULL) {
-        ZSTD_freeCDict(dictionary);
-        ZSTD_freeDDict(KINF__TAKE(packer->packing->dictionary));
-        return KINF_ERR_NO_MEMORY;
-    }
-    packer->dictionary = dictionary;
-    kinf__buffer_release(&packer->sample);
-    return 0;
+    packer->dictionary = ZSTD_createCDict(text->bytes, text->len, LEVEL);
+    return packer->dictionary != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
 /* The dictionary, of which this object becomes a part. */
 static int gather(struct kinf__packer *packer, struct kinf_str text)
 {
     size_t share = packer->dictionary_size / N_SHARES;
-    size_t room = packer->dictionary_size - packer->sample.len;
+    struct kinf__buffer *dictionary = &packer->packing->dictionary;
+    size_t room = packer->dictionary_size - dictionary->len;
 
     text.len = text.len < share ? text.len : share;
     text.len = text.len < room ? text.len : room;
-    if (kinf__buffer_append_str(&packer->sample, text) < 0)
+    if (kinf__buffer_append_str(dictionary, text) < 0)
         return KINF_ERR_NO_MEMORY;
-    return packer->sample.len == packer->dictionary_size ? make_dictionary(packer) : 0;
+    return dictionary->len == packer->dictionary_size ? make_dictionary(packer) : 0;
 }
 
 /* --- owners --- */
@@ -472,20 +470,67 @@ int kinf__packer_make(struct kinf__packer *packer, const struct kinf__object_par
                                            : kinf__object_new(parts, ret_object, err);
 }
 
-int kinf__packer_repack(struct kinf__packer *packer, const struct kinf_object *object,
-                        const struct kinf_object **ret_object, struct kinf_error *err)
+/* --- going on where another one was --- */
+
+struct kinf__packing *kinf__packer_packing(struct kinf__packer *packer)
+{
+    return packer->packing;
+}
+
+struct kinf_str kinf__packing_dictionary(const struct kinf__packing *packing)
+{
+    return kinf__buffer_str(&packing->dictionary);
+}
+
+struct kinf_str kinf__packing_kept(const struct kinf__packing *packing)
+{
+    return kinf__buffer_str(&packing->kept);
+}
+
+int kinf__packer_resume(struct kinf__packer *packer, struct kinf_str dictionary,
+                        struct kinf_str kept, struct kinf_error *err)
+{
+    struct kinf__packing *packing = packer->packing;
+
+    if (packing->dictionary.len != 0 || !kinf_str_equal(kept, kinf__buffer_str(&packing->kept)))
+        return kinf__error_set(err, KINF_ERR_CONFLICT,
+                               "what is to stay readable of compressed objects was something else");
+    if (kinf__buffer_append_str(&packing->dictionary, dictionary) < 0 ||
+        make_dictionary(packer) < 0)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+static int know(struct kinf__packer *packer, const struct kinf_object *object,
+                struct kinf_error *err)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__object_parts parts = {
-        .type = object->type,
-        .name_space = kinf_object_namespace(object),
-        .name = kinf_str_from(kinf_object_name(object)),
-        .uid = kinf_str_from(kinf_object_uid(object)),
-        .resource_version = kinf_str_from(kinf_object_resource_version(object)),
-    };
+    struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
+    struct kinf_str text;
+    uint64_t owner;
+    size_t len;
+    int r;
 
-    kinf__object_tell_places(object, &parts);
-    if (kinf__object_body(object, &scratch, &parts.body) < 0)
+    if (kinf__object_body(object, &scratch, &text) < 0)
         return kinf__error_no_memory(err);
-    return kinf__packer_make(packer, &parts, ret_object, err);
+    packer->excerpt.len = 0;
+    r = kinf__json_prune(packer->packing->excerpt, text, true, &packer->excerpt, captures, &len);
+    if (r < 0)
+        return r == KINF_ERR_NO_MEMORY
+                   ? kinf__error_no_memory(err)
+                   : kinf__error_set(err, KINF_ERR_PARSE, "a text that is none of an object");
+    owner = hash_owners(packer, text, &captures[SLOT_OWNERS]);
+    if (owner != 0)
+        remember(packer, owner, object);
+    return 0;
+}
+
+int kinf__packer_know(struct kinf__packer *packer, const struct kinf_object *const *objects,
+                      size_t n, struct kinf_error *err)
+{
+    int r = 0;
+
+    for (size_t i = n > N_OWNERS ? n - N_OWNERS : 0; r == 0 && i < n; i++)
+        r = know(packer, objects[i], err);
+    return r;
 }

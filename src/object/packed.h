@@ -61,10 +61,24 @@ KINF_MUST_CHECK int kinf__packer_make(struct kinf__packer *packer,
                                       const struct kinf__object_parts *parts,
                                       const struct kinf_object **ret_object,
                                       struct kinf_error *err);
-/* The same object, as this packer holds it. */
-KINF_MUST_CHECK int kinf__packer_repack(struct kinf__packer *packer,
-                                        const struct kinf_object *object,
-                                        const struct kinf_object **ret_object,
-                                        struct kinf_error *err);
+
+/* --- going on where a packer of another process was --- */
+
+/* The packer's. */
+struct kinf__packing *kinf__packer_packing(struct kinf__packer *packer);
+/* The dictionary, empty until it is whole enough for a first packed object, and the paths that were to
+ * be kept. Valid as long as the packing. */
+struct kinf_str kinf__packing_dictionary(const struct kinf__packing *packing);
+struct kinf_str kinf__packing_kept(const struct kinf__packing *packing);
+/* Objects that were made by this dictionary and these paths can be made of its packing then, and what
+ * the packer makes is as if it had made them. Before the first object. Errors besides: KINF_ERR_CONFLICT
+ * (it keeps other paths, or has a dictionary). */
+KINF_MUST_CHECK int kinf__packer_resume(struct kinf__packer *packer, struct kinf_str dictionary,
+                                        struct kinf_str kept, struct kinf_error *err);
+/* By the texts of these objects of its packing others of their owners are told from now on. Errors
+ * besides: KINF_ERR_PARSE (one of the texts is none of an object). */
+KINF_MUST_CHECK int kinf__packer_know(struct kinf__packer *packer,
+                                      const struct kinf_object *const *objects, size_t n,
+                                      struct kinf_error *err);
 
 #endif

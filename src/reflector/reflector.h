@@ -66,11 +66,12 @@ typedef int kinf__saved_object_cb(const struct kinf_object *take_object, void *c
                                   struct kinf_error *err);
 
 /* Hands over the objects of an earlier run, each as it was stored; the callback takes them over, and
- * its failure ends it. On the reflector's thread, before the first request. Errors: there is no such
- * state, or it is not to be used; why is its own business. */
-typedef int kinf__saved_load_fn(kinf__saved_object_cb *callback, void *callback_ctx,
-                                struct kinf__saved_origin *ret_origin, void *ctx,
-                                struct kinf_error *err);
+ * its failure ends it. What was compressed goes on to be made by `packer` (NULL: nothing is to be). On
+ * the reflector's thread, before the first request. Errors: there is no such state, or it is not to be
+ * used; why is its own business. */
+typedef int kinf__saved_load_fn(struct kinf__packer *packer, kinf__saved_object_cb *callback,
+                                void *callback_ctx, struct kinf__saved_origin *ret_origin,
+                                void *ctx, struct kinf_error *err);
 
 struct kinf__reflector_callbacks {
     /* The phase changed. For KINF__REFLECTOR_WAITING `err` is why and `wait_ms` how long. */

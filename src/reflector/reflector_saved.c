@@ -12,22 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "object/packed.h"
 
 #define OBJECTS_A_LOOK 64 /* at whether it is to stop */
-
-static int collect(struct kinf__reflector *reflector, const struct kinf_object *take_object,
-                   struct kinf_error *err)
-{
-    const struct kinf_object *object = take_object;
-    int r = 0;
-
-    if (reflector->options.packer != NULL) {
-        r = kinf__packer_repack(reflector->options.packer, take_object, &object, err);
-        kinf_object_unref(take_object);
-    }
-    return r < 0 ? r : kinf__reflector_collect_item(reflector, object, err);
-}
 
 static int take(const struct kinf_object *take_object, void *ctx, struct kinf_error *err)
 {
@@ -39,14 +25,15 @@ static int take(const struct kinf_object *take_object, void *ctx, struct kinf_er
         return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
     }
     reflector->n_list_bytes += kinf_object_size(take_object);
-    return collect(reflector, take_object, err);
+    return kinf__reflector_collect_item(reflector, take_object, err);
 }
 
 /* What an empty version stands for cannot be gone on from. */
 static int load(struct kinf__reflector *reflector, struct kinf__saved_origin *origin,
                 struct kinf_error *err)
 {
-    int r = reflector->load(take, reflector, origin, reflector->load_ctx, err);
+    int r = reflector->load(reflector->options.packer, take, reflector, origin, reflector->load_ctx,
+                            err);
 
     return r == 0 && origin->rv[0] == '\0'
                ? kinf__error_set(err, KINF_ERR_INVALID, "a state without a resourceVersion")

@@ -1,44 +1,38 @@
 /*
- * Heads and objects in a sealed file. Neighbours: sealed.c keeps the bytes, folder.c the files;
- * state_load.c makes objects again.
+ * Heads of files, and what is behind them. Neighbours: sealed.c keeps the bytes, folder.c the files,
+ * state_object.c puts objects into them; state_load.c makes objects again.
  */
 #include "state/state_file.h"
 
-#include <endian.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "object/object.h"
 #include "state/sealed.h"
 #include "state/state_load.h"
 
 #define HEAD_TEXT_MAX (1u << 20)
-/* Of the text of objects in a section, before the last one of them. */
-#define SECTION_BYTES ((size_t)2 << 20)
 
 /* --- writing --- */
 
-static int put_number(struct kinf__sealed_writer *writer, uint64_t number, size_t size,
-                      struct kinf_error *err)
+/* NULL: nothing is packed. */
+static int put_packing(struct kinf__sealed_writer *writer, const struct kinf__packing *packing,
+                       struct kinf_error *err)
 {
-    uint64_t bytes = htole64(number);
+    const struct kinf_str empty = KINF_STR("");
+    int failed = kinf__state_put_text(
+        writer, packing != NULL ? kinf__packing_dictionary(packing) : empty, err);
 
-    return kinf__sealed_write(writer, &bytes, size, err);
-}
-
-static int put_text(struct kinf__sealed_writer *writer, struct kinf_str text,
-                    struct kinf_error *err)
-{
-    int failed = put_number(writer, text.len, sizeof(uint32_t), err);
-
-    return failed < 0 || text.len == 0 ? failed
-                                       : kinf__sealed_write(writer, text.bytes, text.len, err);
+    return failed < 0 ? failed
+                      : kinf__state_put_text(
+                            writer, packing != NULL ? kinf__packing_kept(packing) : empty, err);
 }
 
 static int put_head(struct kinf__sealed_writer *writer, const struct kinf__state_identity *identity,
-                    const struct kinf_snapshot *snapshot, int64_t wall_ms, struct kinf_error *err)
+                    const struct kinf_snapshot *snapshot, const struct kinf__state_bases *bases,
+                    int64_t wall_ms, struct kinf_error *err)
 {
+    const uint64_t numbers[] = { (uint64_t)wall_ms, kinf_snapshot_count(snapshot), bases->n_items };
     const char *texts[] = { identity->cluster,
                             identity->server,
                             identity->type->group,
@@ -51,48 +45,12 @@ static int put_head(struct kinf__sealed_writer *writer, const struct kinf__state
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(texts); i++)
-        failed = put_text(writer, kinf_str_from(texts[i]), err);
+        failed = kinf__state_put_text(writer, kinf_str_from(texts[i]), err);
     if (failed == 0)
-        failed = put_number(writer, (uint64_t)wall_ms, sizeof(uint64_t), err);
-    if (failed == 0)
-        failed = put_number(writer, kinf_snapshot_count(snapshot), sizeof(uint64_t), err);
+        failed = put_packing(writer, bases->packing, err);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(numbers); i++)
+        failed = kinf__state_put_number(writer, numbers[i], sizeof numbers[i], err);
     return failed < 0 ? failed : kinf__sealed_cut(writer, err);
-}
-
-/* What is known of the body, so that it need not be looked for when it is read. */
-static int put_places(struct kinf__sealed_writer *writer, const struct kinf_object *object,
-                      struct kinf_error *err)
-{
-    struct kinf__object_parts parts;
-    int failed;
-
-    kinf__object_tell_places(object, &parts);
-    failed = put_number(writer, parts.labels_offset, sizeof parts.labels_offset, err);
-    if (failed == 0)
-        failed = put_number(writer, parts.labels_len, sizeof parts.labels_len, err);
-    for (size_t i = 0; failed == 0 && i < KINF__N_PLACES; i++)
-        failed = put_number(writer, parts.places[i], sizeof parts.places[i], err);
-    return failed;
-}
-
-static int put_object(struct kinf__sealed_writer *writer, const struct kinf_object *object,
-                      struct kinf_error *err)
-{
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    const struct kinf_str names[] = { kinf_object_namespace(object),
-                                      kinf_str_from(kinf_object_name(object)),
-                                      kinf_str_from(kinf_object_uid(object)),
-                                      kinf_str_from(kinf_object_resource_version(object)) };
-    struct kinf_str body;
-    int failed = kinf__object_body(object, &scratch, &body) < 0 ? kinf__error_no_memory(err) : 0;
-
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(names); i++)
-        failed = put_text(writer, names[i], err);
-    if (failed == 0)
-        failed = put_places(writer, object, err);
-    if (failed == 0)
-        failed = put_text(writer, body, err);
-    return failed < 0 || writer->text.len < SECTION_BYTES ? failed : kinf__sealed_cut(writer, err);
 }
 
 static int stopped(struct kinf_error *err)
@@ -101,15 +59,20 @@ static int stopped(struct kinf_error *err)
 }
 
 static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_snapshot *snapshot,
-                       const struct kinf__stop *stop, struct kinf_error *err)
+                       const struct kinf__state_bases *bases, const struct kinf__stop *stop,
+                       struct kinf_error *err)
 {
     const struct kinf_object *object;
     struct kinf_cursor cursor;
     int failed = 0;
 
+    for (size_t i = 0; failed == 0 && i < bases->n_items; i++)
+        failed =
+            kinf__stop_is_set(stop) ? stopped(err) : kinf__state_put_base(writer, bases, i, err);
     kinf_cursor_all(&cursor, snapshot);
     while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
-        failed = kinf__stop_is_set(stop) ? stopped(err) : put_object(writer, object, err);
+        failed = kinf__stop_is_set(stop) ? stopped(err)
+                                         : kinf__state_put_object(writer, bases, object, err);
     return failed == 0 && kinf__stop_is_set(stop) ? stopped(err) : failed;
 }
 
@@ -118,15 +81,19 @@ static int write_to(int fd, const struct kinf__state_identity *identity,
                     const struct kinf__stop *stop, uint64_t *ret_bytes, struct kinf_error *err)
 {
     struct kinf__sealed_writer writer;
+    struct kinf__state_bases bases = { .n_items = 0 };
     int failed = kinf__sealed_writer_init(&writer, fd, KINF__STATE_FORMAT, err);
 
     if (failed == 0)
-        failed = put_head(&writer, identity, snapshot, wall_ms, err);
+        failed = kinf__state_bases_find(&bases, snapshot, err);
     if (failed == 0)
-        failed = put_objects(&writer, snapshot, stop, err);
+        failed = put_head(&writer, identity, snapshot, &bases, wall_ms, err);
+    if (failed == 0)
+        failed = put_objects(&writer, snapshot, &bases, stop, err);
     if (failed == 0)
         failed = kinf__sealed_finish(&writer, err);
     *ret_bytes = writer.written_bytes;
+    kinf__state_bases_release(&bases);
     kinf__sealed_writer_release(&writer);
     return failed;
 }
@@ -165,6 +132,8 @@ enum head_text {
     HEAD_NAMESPACED,
     HEAD_SCOPE,
     HEAD_RV,
+    HEAD_DICTIONARY,
+    HEAD_KEPT,
     N_HEAD_TEXTS,
 };
 
@@ -172,6 +141,7 @@ struct head {
     struct kinf__buffer texts[N_HEAD_TEXTS]; /* each ends with NUL behind its length */
     uint64_t wall_ms;
     uint64_t n_objects;
+    uint64_t n_bases;
 };
 
 static const char *head_text(const struct head *head, enum head_text which)
@@ -210,6 +180,8 @@ static int read_head(struct kinf_str rest, struct head *head, struct kinf_error 
         failed = kinf__state_take_number(&rest, sizeof(uint64_t), &head->wall_ms, err);
     if (failed == 0)
         failed = kinf__state_take_number(&rest, sizeof(uint64_t), &head->n_objects, err);
+    if (failed == 0)
+        failed = kinf__state_take_number(&rest, sizeof(uint64_t), &head->n_bases, err);
     return failed == 0 && (rest.len != 0 || head->texts[HEAD_RV].len >= KINF__STATE_RV_SIZE)
                ? kinf__state_malformed(err)
                : failed;
@@ -282,13 +254,35 @@ static int begin(const struct kinf__state_folder *folder, const char *name, int 
     return failed < 0 ? failed : get_head(reader, head, err);
 }
 
+/* What packed objects are read by. The packer goes on by it whatever comes of the rest: any text will do
+ * for its dictionary. */
+static int take_packing(struct kinf__sealed_reader *reader, const struct head *head,
+                        const struct kinf_type *type, struct kinf__packer *packer,
+                        struct kinf__state_bases *bases, struct kinf_error *err)
+{
+    struct kinf_str dictionary = kinf__buffer_str(&head->texts[HEAD_DICTIONARY]);
+    int failed;
+
+    if (dictionary.len == 0)
+        return head->n_bases != 0 ? kinf__state_malformed(err) : 0;
+    if (packer == NULL)
+        return kinf__error_set(err, KINF_ERR_CONFLICT, "objects were held compressed");
+    failed =
+        kinf__packer_resume(packer, dictionary, kinf__buffer_str(&head->texts[HEAD_KEPT]), err);
+    if (failed < 0)
+        return failed;
+    bases->packing = kinf__packing_ref(kinf__packer_packing(packer));
+    return kinf__state_take_bases(reader, type, head->n_bases, bases, err);
+}
+
 int kinf__state_file_load(const struct kinf__state_folder *folder, const char *name,
-                          const struct kinf__state_identity *identity,
+                          const struct kinf__state_identity *identity, struct kinf__packer *packer,
                           kinf__state_object_cb *callback, void *ctx, const struct kinf__stop *stop,
                           struct kinf__state_origin *ret_origin, struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
     struct kinf__sealed_reader reader;
+    struct kinf__state_bases bases = { .n_items = 0 };
     struct head head = { .n_objects = 0 };
     uint64_t n_objects = 0;
     int failed = begin(folder, name, &fd, &reader, &head, err);
@@ -296,11 +290,17 @@ int kinf__state_file_load(const struct kinf__state_folder *folder, const char *n
     if (failed == 0)
         failed = check_head(&head, identity, err);
     if (failed == 0)
-        failed = kinf__state_load(&reader, identity->type, callback, ctx, stop, &n_objects, err);
+        failed = take_packing(&reader, &head, identity->type, packer, &bases, err);
+    if (failed == 0)
+        failed =
+            kinf__state_load(&reader, identity->type, &bases, callback, ctx, stop, &n_objects, err);
     if (failed == 0 && n_objects != head.n_objects)
         failed = kinf__state_malformed(err);
     if (failed == 0)
+        failed = kinf__packer_know(packer, bases.items, bases.n_items, err);
+    if (failed == 0)
         fill_origin(&head, ret_origin);
+    kinf__state_bases_release(&bases);
     release_head(&head);
     return failed;
 }

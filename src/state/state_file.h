@@ -1,13 +1,17 @@
 /*
  * A store in a file: what an informer had, to begin with after a restart.
  *
- * Format 3, in a sealed file (sealed.h): the head in a section of its own, then the objects in sections
- * of two megabytes or more, each object in one of them. A text is its length (32 bits) and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
- * "1" if it has namespaces, the scope, the resourceVersion; the wall time in ms and how many objects
- * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where the body
- * has its labels (offset and length), namespace, spec and status (offsets; 0: not known; 32 bits
- * each), and the body, a text. Objects are as the store holds them, so what
- * leaves another text in the store (decoding, pruning) makes another format.
+ * Format 4, in a sealed file (sealed.h): the head in a section of its own, then the objects in sections
+ * of two megabytes or more, each object in one of them. A text is its length (32 bits) and its bytes. The
+ * head: the cluster, the server, of the type group, version, kind, resource and
+ * "1" if it has namespaces, the scope, the resourceVersion; of objects that are held compressed the
+ * dictionary and what stays readable (packed.h; empty: none is); the wall time in ms, how many objects
+ * there are, and how many more in front of them, by which others are told (64 bits each). An object: its
+ * form (8 bits), namespace, name, uid and resourceVersion as texts, where the labels are (offset and
+ * length), namespace, spec and status (offsets; 0: not known; 32 bits each), and the body, a text; of a
+ * compressed one the length of that, by which other one it is told (32 bits each), its excerpt and its
+ * bytes. One that others are told by is its form and its number. Objects are as the store holds them, so
+ * what leaves another text in the store (decoding, pruning) makes another format.
  *
  *  F1  What is loaded is what was stored, byte for byte, at exactly its resourceVersion.
  *  F2  A file that is damaged, cut short, of another format, of another scope, type or cluster gives
@@ -28,9 +32,10 @@
 #include <kinformer/type.h>
 
 #include "base/stop.h"
+#include "object/packed.h"
 #include "state/folder.h"
 
-#define KINF__STATE_FORMAT  3
+#define KINF__STATE_FORMAT  4
 #define KINF__STATE_RV_SIZE 64
 
 /* Whose state it is. Borrowed texts. */
@@ -64,12 +69,13 @@ KINF_MUST_CHECK int kinf__state_file_write(const struct kinf__state_folder *fold
 typedef int kinf__state_object_cb(const struct kinf_object *take_object, void *ctx,
                                   struct kinf_error *err);
 
-/* Hands over each object, in the order of the keys; on failure they are to be given up. Errors:
- * KINF_ERR_NOT_FOUND (there is no file), KINF_ERR_PARSE (damaged), KINF_ERR_UNSUPPORTED (another
+/* Hands over each object, in the order of the keys; on failure they are to be given up. The packer
+ * (NULL: objects are not held compressed) goes on as if it had made them. Errors: KINF_ERR_NOT_FOUND (there is no file), KINF_ERR_PARSE (damaged), KINF_ERR_UNSUPPORTED (another
  * format), KINF_ERR_CONFLICT (another cluster, type or scope), KINF_ERR_CONFIG (others could have
  * written it), KINF_ERR_STOPPED, KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY, or what the callback returned. */
 KINF_MUST_CHECK int kinf__state_file_load(const struct kinf__state_folder *folder, const char *name,
                                           const struct kinf__state_identity *identity,
+                                          struct kinf__packer *packer,
                                           kinf__state_object_cb *callback, void *ctx,
                                           const struct kinf__stop *stop,
                                           struct kinf__state_origin *ret_origin,

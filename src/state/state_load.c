@@ -1,137 +1,24 @@
 /*
- * From sections to objects. Neighbours: sealed.c reads sections, state_file.c has checked the head.
+ * From sections to objects. Neighbours: sealed.c reads sections, state_object.c makes the objects,
+ * state_file.c has checked the head.
  *
  * Whoever loads reads the sections and hands the objects over, in order; a helper is started when
  * there is a second one, and both make objects of the oldest section that nobody works on.
- * Invariants: an object is made only of lengths that were read, each within what is left of its
- * section; the helper has ended when kinf__state_load() returns.
+ * Invariant: the helper has ended when kinf__state_load() returns.
  */
 #include "state/state_load.h"
 
-#include <endian.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "object/object.h"
 
-#define NAME_TEXT_MAX 60000u
 /* Sections that were read and not handed over: what there is ahead at most, some megabytes. */
 #define N_JOBS          4
 #define N_OBJECTS_FIRST 64
-
-/* --- what a text holds --- */
-
-int kinf__state_malformed(struct kinf_error *err)
-{
-    return kinf__error_set(err, KINF_ERR_PARSE, "damaged: what it holds is not as it is written");
-}
-
-int kinf__state_take_number(struct kinf_str *rest, size_t size, uint64_t *ret_number,
-                            struct kinf_error *err)
-{
-    uint64_t number = 0;
-
-    if (rest->len < size)
-        return kinf__state_malformed(err);
-    memcpy(&number, rest->bytes, size);
-    rest->bytes += size;
-    rest->len -= size;
-    *ret_number = le64toh(number);
-    return 0;
-}
-
-int kinf__state_take_text(struct kinf_str *rest, uint64_t max_len, struct kinf_str *ret_text,
-                          struct kinf_error *err)
-{
-    uint64_t len = 0;
-    int failed = kinf__state_take_number(rest, sizeof(uint32_t), &len, err);
-
-    if (failed < 0)
-        return failed;
-    if (len > max_len || len > rest->len)
-        return kinf__state_malformed(err);
-    *ret_text = (struct kinf_str){ rest->bytes, (size_t)len };
-    rest->bytes += len;
-    rest->len -= (size_t)len;
-    return 0;
-}
-
-/* --- objects --- */
-
-static int take_name(struct kinf_str *rest, struct kinf_str *ret_name, struct kinf_error *err)
-{
-    int failed = kinf__state_take_text(rest, NAME_TEXT_MAX, ret_name, err);
-
-    return failed == 0 && ret_name->len != 0 && memchr(ret_name->bytes, '\0', ret_name->len) != NULL
-               ? kinf__state_malformed(err)
-               : failed;
-}
-
-static int take_places(struct kinf_str *rest, struct kinf__object_parts *parts,
-                       struct kinf_error *err)
-{
-    uint64_t offset = 0, len = 0, place = 0;
-    int failed = kinf__state_take_number(rest, sizeof(uint32_t), &offset, err);
-
-    if (failed == 0)
-        failed = kinf__state_take_number(rest, sizeof(uint32_t), &len, err);
-    if (failed == 0 && len > KINF__LABELS_LEN_MAX)
-        failed = kinf__state_malformed(err);
-    if (failed < 0)
-        return failed;
-    parts->labels_offset = (uint32_t)offset;
-    parts->labels_len = (uint32_t)len;
-    for (size_t i = 0; failed == 0 && i < KINF__N_PLACES; i++) {
-        failed = kinf__state_take_number(rest, sizeof(uint32_t), &place, err);
-        parts->places[i] = (uint32_t)place;
-    }
-    return failed;
-}
-
-/* An object of these parts, which are the section's. */
-static int make_object(const struct kinf__object_parts *parts,
-                       const struct kinf_object **ret_object, struct kinf_error *err)
-{
-    const struct kinf_object *object;
-    int failed;
-
-    if (parts->name.len == 0 || (parts->name_space.len != 0 && !parts->type->namespaced) ||
-        memchr(parts->name.bytes, '/', parts->name.len) != NULL)
-        return kinf__state_malformed(err);
-    failed = kinf__object_new(parts, &object, err);
-    if (failed < 0)
-        return failed == KINF_ERR_LIMIT ? kinf__state_malformed(err) : failed;
-    if (!kinf__object_check(object)) {
-        kinf_object_unref(object);
-        return kinf__state_malformed(err);
-    }
-    *ret_object = object;
-    return 0;
-}
-
-static int take_object(struct kinf_str *rest, const struct kinf_type *type,
-                       const struct kinf_object **ret_object, struct kinf_error *err)
-{
-    struct kinf__object_parts parts = { .type = type };
-    int failed = take_name(rest, &parts.name_space, err);
-
-    if (failed == 0)
-        failed = take_name(rest, &parts.name, err);
-    if (failed == 0)
-        failed = take_name(rest, &parts.uid, err);
-    if (failed == 0)
-        failed = take_name(rest, &parts.resource_version, err);
-    if (failed == 0)
-        failed = take_places(rest, &parts, err);
-    if (failed == 0)
-        failed = kinf__state_take_text(rest, UINT32_MAX, &parts.body, err);
-    return failed < 0 ? failed : make_object(&parts, ret_object, err);
-}
 
 /* --- sections --- */
 
@@ -152,6 +39,7 @@ struct loading {
     /* constant */
     struct kinf__sealed_reader *reader;
     const struct kinf_type *type;
+    const struct kinf__state_bases *bases;
     const struct kinf__stop *stop;
 
     /* the loader's */
@@ -197,7 +85,8 @@ static int make_objects(const struct loading *loading, struct job *job)
             return kinf__error_set(&job->err, KINF_ERR_STOPPED, "there was no time for it");
         if (make_room(job) < 0)
             return kinf__error_no_memory(&job->err);
-        failed = take_object(&rest, loading->type, &job->objects[job->n_objects], &job->err);
+        failed = kinf__state_take_object(&rest, loading->type, loading->bases,
+                                         &job->objects[job->n_objects], &job->err);
         if (failed == 0)
             kinf__memory_touch_ahead(&touched, kinf_object_size(job->objects[job->n_objects++]));
     }
@@ -352,10 +241,11 @@ static void end(struct loading *loading)
 }
 
 int kinf__state_load(struct kinf__sealed_reader *reader, const struct kinf_type *type,
-                     kinf__state_object_cb *callback, void *ctx, const struct kinf__stop *stop,
-                     uint64_t *ret_n_objects, struct kinf_error *err)
+                     const struct kinf__state_bases *bases, kinf__state_object_cb *callback,
+                     void *ctx, const struct kinf__stop *stop, uint64_t *ret_n_objects,
+                     struct kinf_error *err)
 {
-    struct loading loading = { .reader = reader, .type = type, .stop = stop };
+    struct loading loading = { .reader = reader, .type = type, .bases = bases, .stop = stop };
     int failed;
 
     kinf__mutex_init(&loading.lock, KINF__RANK_STATE_LOAD);

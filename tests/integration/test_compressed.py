@@ -1,11 +1,13 @@
 """Objects that are held compressed: whoever asks gets the same bytes, and the memory is a fraction."""
 
 import json
+import os
 import tempfile
 import unittest
 
-from harness import cluster, many_pods, measure, run_daemon, write_config
+from harness import cluster, many_pods, measure, run_daemon, wait_until, write_config
 from test_serve import Direct, Served, Watch, ask, body_of
+from test_warm import Warm
 
 PODS = "/api/v1/namespaces/many-1/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -69,6 +71,28 @@ class Compressed(unittest.TestCase):
         self.assertLess(int(line["stored_bytes"]) * 5, plain)
         self.assertEqual(line["checksum"], cluster().checksum())
         print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
+
+    def run_with_state(self, folder, store):
+        """Returns how often it was loaded from its file, the names and labels it serves, and the bytes of the store."""
+        path = os.path.join(folder, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"listen": ["127.0.0.1:0"], "stateDir": os.path.join(folder, "state"),
+                       "resources": [{"resource": "pods", "store": store}]}, file)
+        with Warm(path) as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            pods = [(pod["metadata"]["name"], pod["metadata"].get("labels")) for pod in body_of(warm, PODS)["items"]]
+            state = json.loads(ask(warm, "/debug/state")[2])["informers"][0]["storeBytes"]
+            warm.daemon.stop()
+            return warm.daemon.count_log("loaded resource=pods"), pods, state
+
+    def test_a_start_goes_on_with_them_as_they_were_held(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, again, plain = [self.run_with_state(folder, store) for store in ("compressed", "compressed", "plain")]
+        self.assertEqual([first[0], again[0], plain[0]], [0, 1, 0])  # another way to hold them is another configuration
+        self.assertEqual(first[1], again[1])
+        self.assertEqual(first[1], plain[1])
+        self.assertLess(abs(again[2] - first[2]) * 100, first[2])
+        self.assertLess(first[2] * 5, plain[2])
 
     def test_what_it_can_be_is_said(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -22,6 +23,7 @@
 #include "informer/informer.h"
 #include "informer/saved.h"
 #include "object/packed.h"
+#include "state/state_file.h"
 #include "unit/engine_ways.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
@@ -519,22 +521,31 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->accept_gzip = ways[CHOICE_GZIP] != 0;
 }
 
-static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+/* Through a file, as the daemon has it: compressed objects go on as they are. */
+static int load(struct kinf__packer *packer, kinf__saved_object_cb *callback, void *callback_ctx,
                 struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
 {
     struct kinf_snapshot *snapshot = ctx;
-    const struct kinf_object *object, *copy;
-    struct kinf_cursor cursor;
-    int r = 0;
+    struct kinf__state_identity identity = { .cluster = "c", .server = "s", .scope = "" };
+    struct kinf__state_origin origin;
+    struct kinf__state_folder *folder;
+    char path[] = "/tmp/kinf-model-XXXXXX";
+    uint64_t n_bytes;
+    int r;
 
-    kinf_cursor_all(&cursor, snapshot);
-    while (r == 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
-        if (copy_object(object, &copy, NULL) < 0)
-            abort();
-        r = callback(copy, callback_ctx, err);
-    }
-    snprintf(ret_origin->rv, sizeof ret_origin->rv, "%s", kinf_snapshot_resource_version(snapshot));
-    ret_origin->wall_ms = 1;
+    assert_int_equal(
+        kinf_type_intern("", "v1", "ConfigMap", "configmaps", true, &identity.type, err), 0);
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(kinf__state_folder_open(path, &folder, err), 0);
+    assert_int_equal(
+        kinf__state_file_write(folder, "saved", &identity, snapshot, 1, NULL, &n_bytes, err), 0);
+    r = kinf__state_file_load(folder, "saved", &identity, packer, callback, callback_ctx, NULL,
+                              &origin, err);
+    assert_int_equal(unlinkat(folder->fd, "saved", 0), 0);
+    kinf__state_folder_close(folder);
+    assert_int_equal(rmdir(path), 0);
+    memcpy(ret_origin->rv, origin.rv, sizeof ret_origin->rv);
+    ret_origin->wall_ms = origin.wall_ms;
     return r;
 }
 

@@ -366,34 +366,6 @@ static void objects_outlive_their_packer(void **state)
     release(&pair);
 }
 
-/* As objects of a file become those of a packer. */
-static void an_object_is_packed_again_by_another_one(void **state)
-{
-    struct fixture *f = *state;
-    struct pair pair = make_packed_pair(f, 3), again = make_packed_pair(f, 5);
-    struct kinf__packer *other;
-
-    for (size_t i = 0; i < 2; i++) {
-        struct pair *from = i == 0 ? &pair : &again; /* with labels, and without */
-        struct pair both = { .plain = from->plain };
-
-        assert_int_equal(kinf__packer_new(&other, NULL), 0);
-        assert_int_equal(kinf__packer_repack(other, from->packed, &both.packed, NULL), 0);
-        assert_false(both.packed->is_packed); /* it is of the dictionary */
-        assert_true(kinf__object_check(both.packed));
-        expect_same_text(&both, kinf_object_json);
-        expect_same_values(&both);
-        kinf_object_unref(both.packed);
-        assert_int_equal(kinf__packer_repack(f->packer, from->plain, &both.packed, NULL), 0);
-        assert_true(both.packed->is_packed);
-        expect_same_values(&both);
-        kinf_object_unref(both.packed);
-        kinf__packer_free(other);
-    }
-    release(&pair);
-    release(&again);
-}
-
 static void without_memory_nothing_is_left_behind(void **state)
 {
     struct fixture *f = *state;
@@ -623,7 +595,6 @@ int main(void)
         TEST(what_is_decoded_again_is_known),
         TEST(what_is_kept_readable_is_not_inflated),
         TEST(objects_outlive_their_packer),
-        TEST(an_object_is_packed_again_by_another_one),
         TEST(without_memory_nothing_is_left_behind),
         TEST(those_of_one_owner_are_held_by_the_first_of_them),
         TEST(what_is_held_by_another_outlives_it),

@@ -34,13 +34,14 @@ struct saved {
     const char *pods[4];
 };
 
-static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+static int load(struct kinf__packer *packer, kinf__saved_object_cb *callback, void *callback_ctx,
                 struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
 {
     const struct saved *saved = ctx;
     const struct kinf_type *type;
     int r = 0;
 
+    (void)packer;
     if (saved->rv == NULL)
         return kinf__error_set(err, KINF_ERR_PARSE, "damaged");
     assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &type, err), 0);
@@ -266,14 +267,15 @@ struct stopped {
     _Atomic(bool) is_over;
 };
 
-static int load_and_stop(kinf__saved_object_cb *callback, void *callback_ctx,
-                         struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
+static int load_and_stop(struct kinf__packer *packer, kinf__saved_object_cb *callback,
+                         void *callback_ctx, struct kinf__saved_origin *ret_origin, void *ctx,
+                         struct kinf_error *err)
 {
     struct stopped *stopped = ctx;
 
     if (!stopped->is_behind)
         kinf__informer_interrupt(stopped->f->informer);
-    stopped->result = load(callback, callback_ctx, ret_origin, &two, err);
+    stopped->result = load(packer, callback, callback_ctx, ret_origin, &two, err);
     if (stopped->is_behind)
         kinf__informer_interrupt(stopped->f->informer);
     stopped->is_over = true;

@@ -127,8 +127,8 @@ static void release(struct loaded *loaded)
 static int load(struct fixture *f, struct loaded *loaded, struct kinf_error *err)
 {
     *loaded = (struct loaded){ .n_items = 0 };
-    return kinf__state_file_load(f->folder, NAME, &f->identity, take, loaded, NULL, &loaded->origin,
-                                 err);
+    return kinf__state_file_load(f->folder, NAME, &f->identity, NULL, take, loaded, NULL,
+                                 &loaded->origin, err);
 }
 
 /* It is not loaded, for this reason. */
@@ -285,7 +285,7 @@ static void a_file_of_another_format_is_refused(void **state)
     read_file(f, &content);
     content.bytes[8] = KINF__STATE_FORMAT + 1;
     put_file(f, content.bytes, content.len);
-    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 4, this is for 3");
+    expect_refused(f, KINF_ERR_UNSUPPORTED, "it is of format 5, this is for 4");
     put_file(f, "apiVersion: v1\nkind: Config\nclusters: []\n", 40);
     expect_refused(f, KINF_ERR_PARSE, "no state of kinformer");
 }
@@ -629,8 +629,8 @@ static int load_many(struct fixture *f, struct following *following, struct kinf
     struct kinf__state_origin origin;
 
     kinf_cursor_all(&following->cursor, snapshot);
-    return kinf__state_file_load(f->folder, NAME, &f->identity, follow, following, &following->stop,
-                                 &origin, err);
+    return kinf__state_file_load(f->folder, NAME, &f->identity, NULL, follow, following,
+                                 &following->stop, &origin, err);
 }
 
 /* F1: with a second thread, and where there is none to be had. */
