@@ -250,7 +250,7 @@ int kinf__sealed_next(struct kinf__sealed_reader *reader, struct kinf__sealed_se
     section->text_len = le32toh(lengths[1]);
     if (lengths[0] == 0 && lengths[1] == 0)
         return check_end(reader, err);
-    if (section->text_len == 0 || section->text_len > KINF__SEALED_TEXT_MAX)
+    if (lengths[0] == 0 || section->text_len == 0 || section->text_len > KINF__SEALED_TEXT_MAX)
         return damaged(err, "a section has no such length");
     if (le32toh(lengths[0]) > reader->left_bytes)
         return damaged(err, "it ends too soon");
