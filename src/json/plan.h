@@ -1,9 +1,10 @@
 /*
  * Prune plans: which parts of an object are stored, applied while the object is scanned and copied.
  *
- * A plan is a trie over paths. While a value is scanned, what the plan drops is validated but not
- * copied; what it captures is noted with its place. A subtree that no path enters is copied in one
- * piece, so a plan costs what it names, not what it passes.
+ * A plan is a trie over paths. While a value is scanned, what the plan captures is noted with its
+ * place, and an object or array that it drops is stepped over, unless it is captured: only its quotes
+ * and brackets are looked at, so that it may be malformed otherwise. A subtree that no path enters is
+ * copied in one piece, so a plan costs what it names, not what it passes.
  *
  * Rules: drops win over keeps inside the kept; protected paths win over everything. With at least
  * one keep, what is neither kept nor protected is dropped, but an object on the way to such a path

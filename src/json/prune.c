@@ -114,7 +114,14 @@ static bool must_enter(const struct kinf__plan_node *node, enum mode mode, uint8
     }
 }
 
-/* A value of a text that was scanned before. */
+/* Whether nobody will see a value that takes long to look at. */
+static bool is_of_no_use(const struct kinf__plan_node *node, enum mode mode, uint8_t first)
+{
+    return mode == MODE_GONE && (node == NULL || node->captures == 0) &&
+           (first == '{' || first == '[');
+}
+
+/* By quotes and brackets alone: a value of a text that was scanned before, or one that goes. */
 static const uint8_t *step_over(const struct pruner *pruner, const uint8_t *at)
 {
     struct kinf__json_cursor cursor;
@@ -123,6 +130,15 @@ static const uint8_t *step_over(const struct pruner *pruner, const uint8_t *at)
         &cursor, (struct kinf_str){ (const char *)at, (size_t)(pruner->scanner.end - at) });
     kinf__json_cursor_skip(&cursor);
     return at + cursor.at;
+}
+
+/* Whatever it is in, more comes behind it. */
+static const uint8_t *step_over_gone(struct pruner *pruner, const uint8_t *at)
+{
+    at = step_over(pruner, at);
+    return at != pruner->scanner.end
+               ? at
+               : kinf__json_scan_fail(&pruner->scanner, KINF_ERR_TRUNCATED, at);
 }
 
 static const uint8_t *prune_container(struct pruner *pruner, const uint8_t *at,
@@ -135,8 +151,10 @@ static const uint8_t *prune_value(struct pruner *pruner, const uint8_t *at,
 {
     if (must_enter(node, mode, *at))
         return prune_container(pruner, at, node, mode, depth);
-    return pruner->is_scanned ? step_over(pruner, at)
-                              : kinf__json_scan_value(&pruner->scanner, at, depth);
+    if (pruner->is_scanned)
+        return step_over(pruner, at);
+    return is_of_no_use(node, mode, *at) ? step_over_gone(pruner, at)
+                                         : kinf__json_scan_value(&pruner->scanner, at, depth);
 }
 
 static void meet(const struct kinf__plan_node *node)

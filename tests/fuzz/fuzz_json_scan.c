@@ -1,7 +1,7 @@
 /*
  * The byte scanner: by blocks it finds what it finds by tokens; what it accepts whole it also
- * accepts, as far as it goes, in any prefix; a prune plan that drops nothing copies it; walking over
- * it stays inside, and finds what cJSON finds.
+ * accepts, as far as it goes, in any prefix; a prune plan that drops nothing copies it, and one that
+ * drops much leaves what it accepts; walking over it stays inside, and finds what cJSON finds.
  */
 #include <ctype.h>
 #include <string.h>
@@ -89,6 +89,32 @@ static void prune_nothing(struct kinf_str text, int expected, size_t expected_le
     kinf__json_plan_free(plan);
 }
 
+/* What goes need not be right, what stays is. */
+static void prune_much(struct kinf_str text, int expected, size_t expected_len)
+{
+    static const char *const kept[] = { "a", "b[*].a" };
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__json_plan *plan = NULL;
+    struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
+    size_t len = 0, again;
+    int r;
+
+    FUZZ_REQUIRE(kinf__json_plan_new(&plan, NULL) == 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(kept); i++) {
+        struct kinf_path *path;
+
+        FUZZ_REQUIRE(kinf_path_parse(kept[i], &path, NULL) == 0);
+        FUZZ_REQUIRE(kinf__json_plan_keep(plan, path, NULL) == 0);
+        kinf_path_free(path);
+    }
+    r = kinf__json_prune(plan, text, true, &out, captures, &len);
+    FUZZ_REQUIRE(expected < 0 || (r == 0 && len == expected_len));
+    if (r == 0)
+        FUZZ_REQUIRE(kinf__json_scan_all(kinf__buffer_str(&out), KINF__JSON_MAX_DEPTH, &again) ==
+                     0);
+    kinf__json_plan_free(plan);
+}
+
 /* --- beside cJSON --- */
 
 /* Halves of surrogate pairs, numbers of more than 63 digits, and depth: there cJSON is stricter. */
@@ -171,6 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_REQUIRE(len <= size);
     scan_by_tokens(text, r, len);
     prune_nothing(text, r, len);
+    prune_much(text, r, len);
     if (r == 0) {
         scan_prefixes(text, len);
         text.len = len;
