@@ -18,8 +18,8 @@
 #include "base/misuse.h"
 #include "deltafifo/deltafifo_priv.h"
 
-#define CORKED_MAX_ITEMS 16
-#define CORKED_MAX_BYTES ((size_t)256 << 10)
+#define CORKED_MAX_ITEMS 64
+#define CORKED_MAX_BYTES ((size_t)1 << 20)
 
 static const struct kinf__fifo_ops *const ops_by_order[] = {
     [KINF_FIFO_KEYED] = &kinf__fifo_keyed_ops,

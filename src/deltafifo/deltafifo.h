@@ -8,7 +8,7 @@
 
 #include <kinformer/deltafifo.h>
 
-/* While a queue is corked, one delta is no reason to wake the consumer: 16 items or 256 KiB are, or
+/* While a queue is corked, one delta is no reason to wake the consumer: 64 items or 1 MiB are, or
  * the end of this, or a producer that waits for room. What is queued can be popped all the same.
  * For a producer that knows of more to come at once: a wake-up costs more than a delta. */
 void kinf__deltafifo_set_corked(struct kinf_deltafifo *fifo, bool is_corked);

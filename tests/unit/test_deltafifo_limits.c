@@ -279,23 +279,24 @@ static void a_delta_wakes_at_once_unless_the_queue_is_corked(void **state)
     assert_false(fifo_flag(f->fifo, &f->fifo->has_news));
 }
 
-static void a_corked_queue_wakes_for_sixteen(void **state)
+static void a_corked_queue_wakes_for_64_items(void **state)
 {
     struct fifo_fixture *f = *state;
-    char name[] = "a";
+    char name[8];
 
     fifo_open_bare(f);
     kinf__deltafifo_set_corked(f->fifo, true);
-    for (size_t i = 1; i <= 16; i++, name[0]++) {
+    for (size_t i = 1; i <= 64; i++) {
+        snprintf(name, sizeof name, "n%zu", i);
         fifo_add(f, name, "1");
-        assert_int_equal(fifo_flag(f->fifo, &f->fifo->has_news), i < 16);
+        assert_int_equal(fifo_flag(f->fifo, &f->fifo->has_news), i < 64);
     }
 }
 
 static const struct kinf_object *object_of(size_t n_body)
 {
     static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
-    static char body[256 << 10];
+    static char body[1 << 20];
     struct kinf__object_parts parts = { .type = &pods,
                                         .name = KINF_STR("large"),
                                         .resource_version = KINF_STR("1"),
@@ -308,11 +309,11 @@ static const struct kinf_object *object_of(size_t n_body)
 }
 
 /* Not for one byte less. */
-static void a_corked_queue_wakes_for_256_kib(void **state)
+static void a_corked_queue_wakes_for_a_mib(void **state)
 {
     struct fifo_fixture *f = *state;
     const struct kinf_object *small = object_of(0);
-    size_t n_body = (256 << 10) - kinf_object_size(small);
+    size_t n_body = (1 << 20) - kinf_object_size(small);
 
     kinf_object_unref(small);
     for (size_t n_less = 0; n_less < 2; n_less++) {
@@ -762,8 +763,8 @@ int main(void)
         T_BOTH(close_wakes_ten_blocked_pops),
         T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
         T_BOTH(a_delta_wakes_at_once_unless_the_queue_is_corked),
-        T_BOTH(a_corked_queue_wakes_for_sixteen),
-        T_BOTH(a_corked_queue_wakes_for_256_kib),
+        T_BOTH(a_corked_queue_wakes_for_64_items),
+        T_BOTH(a_corked_queue_wakes_for_a_mib),
         T_BOTH(a_corked_queue_wakes_for_whom_a_producer_waits),
         T_BOTH(a_producer_that_waits_for_room_wakes_a_blocked_pop),
         T_BOTH(the_end_of_a_cork_wakes_a_blocked_pop),
