@@ -436,7 +436,8 @@ static void pages_without_objects_are_no_trouble_until_there_are_many(void **sta
     assert_int_equal(KINF__ARRAY_LEN(replies), KINF__POLICY_AT_ONCE + 1);
     SET_UP(&f, replies);
     f.options.page_size = 1;
-    f.options.backoff_max_ms = 3600000; /* one more each twenty minutes, however slow the machine is */
+    f.options.backoff_max_ms =
+        3600000; /* one more each twenty minutes, however slow the machine is */
     reflector_start(&f);
     reflector_expect_phases(&f, "listing waiting:SERVER ");
     reflector_tear_down(&f);
