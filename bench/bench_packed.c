@@ -79,9 +79,14 @@ static int decode(const struct kinf_object *from, const struct kinf__prune_plan 
     return r;
 }
 
-/* The same object, as the packer holds it. */
-static int pack(struct kinf__packer *packer, const struct kinf_object *plain,
-                const struct kinf_object **ret_packed, struct kinf_error *err)
+static void note_large(struct kinf__object_parts *parts, size_t i, struct kinf__json_value value)
+{
+    parts->large[i] =
+        (struct kinf__json_stretch){ (size_t)(value.raw.bytes - parts->body.bytes), value.raw.len };
+}
+
+/* What a decoder hands to the packer. */
+static struct kinf__object_parts parts_of(const struct kinf_object *plain)
 {
     struct kinf__object_parts parts = {
         .type = kinf_object_type(plain),
@@ -91,9 +96,18 @@ static int pack(struct kinf__packer *packer, const struct kinf_object *plain,
         .resource_version = kinf_str_from(kinf_object_resource_version(plain)),
         .body = { kinf__object_plain_body(plain), plain->body_len },
     };
+    const struct kinf__json_value body = kinf__json_value_of(parts.body);
+    struct kinf__json_value value;
 
     kinf__object_tell_places(plain, &parts);
-    return kinf__packer_make(packer, &parts, ret_packed, err);
+    if (kinf__json_member(body, KINF_STR("spec"), &value))
+        note_large(&parts, 0, value);
+    if (kinf__json_member(body, KINF_STR("status"), &value))
+        note_large(&parts, 1, value);
+    if (kinf__json_member(body, KINF_STR("metadata"), &value) &&
+        kinf__json_member(value, KINF_STR("managedFields"), &value))
+        note_large(&parts, 2, value);
+    return parts;
 }
 
 /* The object is packed again, and takes the place of the one before. */
@@ -103,8 +117,9 @@ static int write_and_read(struct pods *pods, size_t i, struct cost *cost, struct
     const struct kinf_object *packed;
     struct kinf_str text;
     char value[64];
+    const struct kinf__object_parts parts = parts_of(pods->plain[i]);
     double begun_us = now_us();
-    int r = pack(pods->packer, pods->plain[i], &packed, err);
+    int r = kinf__packer_make(pods->packer, &parts, &packed, err);
 
     if (r < 0)
         return r;

@@ -2,7 +2,7 @@
  * Prune plans: which parts of an object are stored, applied while the object is scanned and copied.
  *
  * A plan is a trie over paths. While a value is scanned, what the plan captures is noted with its
- * place, and an object or array that it drops is stepped over, unless it is captured: only its quotes
+ * place, and an object or array that it drops is stepped over, even if it is captured: only its quotes
  * and brackets are looked at, so that it may be malformed otherwise. A subtree that no path enters is
  * copied in one piece, so a plan costs what it names, not what it passes.
  *
@@ -73,10 +73,19 @@ KINF_MUST_CHECK int kinf__json_prune(const struct kinf__json_plan *plan, struct 
                                      bool is_final, struct kinf__buffer *out,
                                      struct kinf__json_capture *ret_captures, size_t *ret_len);
 
+/* A value of a text. */
+struct kinf__json_stretch {
+    size_t offset;
+    size_t len; /* 0: none */
+};
+
 /* The same of one value that was scanned before and has nothing behind it: what no path enters is
- * stepped over (cursor.h) and not scanned again. Errors: KINF_ERR_NO_MEMORY; others of another text. */
+ * stepped over (cursor.h) and not scanned again, nor looked at if it is one of `known`. Errors:
+ * KINF_ERR_NO_MEMORY; others of another text. */
 KINF_MUST_CHECK int kinf__json_prune_scanned(const struct kinf__json_plan *plan,
-                                             struct kinf_str text, struct kinf__buffer *out,
+                                             struct kinf_str text,
+                                             const struct kinf__json_stretch *known, size_t n_known,
+                                             struct kinf__buffer *out,
                                              struct kinf__json_capture *ret_captures);
 
 /* Walks the trie: nodes sorted and linked as they must be. For tests. */

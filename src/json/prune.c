@@ -24,8 +24,10 @@ enum mode {
 
 struct pruner {
     struct kinf__json_scanner scanner;
-    const uint8_t *start;  /* of the input */
-    bool is_scanned;       /* it was, before */
+    const uint8_t *start;                   /* of the input */
+    bool is_scanned;                        /* it was, before */
+    const struct kinf__json_stretch *known; /* of it, values that end where they are said to */
+    size_t n_known;
     const uint8_t *copied; /* see above */
     struct kinf__buffer *out;
     size_t out_start; /* length of the output before this value */
@@ -114,18 +116,15 @@ static bool must_enter(const struct kinf__plan_node *node, enum mode mode, uint8
     }
 }
 
-/* Whether nobody will see a value that takes long to look at. */
-static bool is_of_no_use(const struct kinf__plan_node *node, enum mode mode, uint8_t first)
-{
-    return mode == MODE_GONE && (node == NULL || node->captures == 0) &&
-           (first == '{' || first == '[');
-}
-
 /* By quotes and brackets alone: a value of a text that was scanned before, or one that goes. */
 static const uint8_t *step_over(const struct pruner *pruner, const uint8_t *at)
 {
     struct kinf__json_cursor cursor;
 
+    for (size_t i = 0; i < pruner->n_known; i++) {
+        if (pruner->known[i].len != 0 && at == pruner->start + pruner->known[i].offset)
+            return at + pruner->known[i].len;
+    }
     kinf__json_cursor_init(
         &cursor, (struct kinf_str){ (const char *)at, (size_t)(pruner->scanner.end - at) });
     kinf__json_cursor_skip(&cursor);
@@ -153,8 +152,9 @@ static const uint8_t *prune_value(struct pruner *pruner, const uint8_t *at,
         return prune_container(pruner, at, node, mode, depth);
     if (pruner->is_scanned)
         return step_over(pruner, at);
-    return is_of_no_use(node, mode, *at) ? step_over_gone(pruner, at)
-                                         : kinf__json_scan_value(&pruner->scanner, at, depth);
+    return mode == MODE_GONE && (*at == '{' || *at == '[')
+               ? step_over_gone(pruner, at)
+               : kinf__json_scan_value(&pruner->scanner, at, depth);
 }
 
 static void meet(const struct kinf__plan_node *node)
@@ -363,24 +363,18 @@ bool kinf__json_plan_has_met(const struct kinf__json_plan *plan, const struct ki
                    KINF__PLAN_DROP | KINF__PLAN_PROTECT | (is_drop ? 0 : KINF__PLAN_KEEP), path, 0);
 }
 
-static int prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,
-                 bool is_scanned, struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
-                 size_t *ret_len)
+static int prune(struct pruner *pruner, const struct kinf__json_plan *plan, struct kinf_str text,
+                 bool is_final, size_t *ret_len)
 {
-    struct pruner pruner = {
-        .start = (const uint8_t *)text.bytes,
-        .is_scanned = is_scanned,
-        .out = out,
-        .out_start = out->len,
-        .captures = ret_captures,
-    };
     int status;
 
-    memset(ret_captures, 0, KINF__JSON_MAX_CAPTURES * sizeof *ret_captures);
-    kinf__json_scanner_init(&pruner.scanner, text, is_final);
-    status = kinf__json_scan_end(&pruner.scanner, text, prune_root(&pruner, plan), ret_len);
+    pruner->start = (const uint8_t *)text.bytes;
+    pruner->out_start = pruner->out->len;
+    memset(pruner->captures, 0, KINF__JSON_MAX_CAPTURES * sizeof *pruner->captures);
+    kinf__json_scanner_init(&pruner->scanner, text, is_final);
+    status = kinf__json_scan_end(&pruner->scanner, text, prune_root(pruner, plan), ret_len);
     if (status < 0)
-        out->len = pruner.out_start;
+        pruner->out->len = pruner->out_start;
     return status;
 }
 
@@ -388,13 +382,19 @@ int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, b
                      struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
                      size_t *ret_len)
 {
-    return prune(plan, text, is_final, false, out, ret_captures, ret_len);
+    struct pruner pruner = { .out = out, .captures = ret_captures };
+
+    return prune(&pruner, plan, text, is_final, ret_len);
 }
 
 int kinf__json_prune_scanned(const struct kinf__json_plan *plan, struct kinf_str text,
+                             const struct kinf__json_stretch *known, size_t n_known,
                              struct kinf__buffer *out, struct kinf__json_capture *ret_captures)
 {
+    struct pruner pruner = {
+        .is_scanned = true, .known = known, .n_known = n_known, .out = out, .captures = ret_captures
+    };
     size_t len;
 
-    return prune(plan, text, true, true, out, ret_captures, &len);
+    return prune(&pruner, plan, text, true, &len);
 }

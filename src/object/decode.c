@@ -27,6 +27,7 @@ enum slot {
     SLOT_UID,
     SLOT_RV,
     SLOT_LABELS,
+    SLOT_MANAGED_FIELDS,
     SLOT_SPEC,
     SLOT_STATUS,
 };
@@ -46,6 +47,7 @@ static const struct capture_rule capture_rules[] = {
     { "metadata.uid", SLOT_UID, false },
     { "metadata.resourceVersion", SLOT_RV, false },
     { "metadata.labels", SLOT_LABELS, false },
+    { "metadata.managedFields", SLOT_MANAGED_FIELDS, false },
     { "spec", SLOT_SPEC, false },
     { "status", SLOT_STATUS, false },
 };
@@ -390,6 +392,18 @@ static void note_places(const struct found *found, struct kinf__object_parts *pa
     }
 }
 
+static void note_large(const struct found *found, struct kinf__object_parts *parts)
+{
+    static const enum slot slots[KINF__N_LARGE] = { SLOT_MANAGED_FIELDS, SLOT_SPEC, SLOT_STATUS };
+
+    for (size_t i = 0; i < KINF__N_LARGE; i++) {
+        const struct kinf__json_capture *capture = &found->captures[slots[i]];
+
+        if (capture->n_found != 0 && !capture->is_dropped)
+            parts->large[i] = (struct kinf__json_stretch){ capture->offset, capture->len };
+    }
+}
+
 /* The stored object if it is the same, else a new one. */
 static int find_or_make(const struct kinf__object_decoder *decoder,
                         const struct kinf__object_parts *parts,
@@ -423,6 +437,7 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
         return r;
     note_labels(found, &parts);
     note_places(found, &parts);
+    note_large(found, &parts);
     return find_or_make(decoder, &parts, ret_object, err);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "json/path.h"
+#include "json/plan.h"
 #include "json/scan.h"
 
 /* What labels_offset says when an object has no labels, or when nobody looked. */
@@ -49,6 +50,9 @@ struct kinf_object {
     char text[];                     /* key NUL uid NUL resourceVersion NUL body */
 };
 
+/* Large values of a body, whose ends a decoder knows. */
+#define KINF__N_LARGE 3
+
 /* The parts of an object. Strings are decoded and hold no NUL; the body is JSON text. */
 struct kinf__object_parts {
     const struct kinf_type *type;
@@ -60,7 +64,9 @@ struct kinf__object_parts {
     /* As in struct kinf_object, KINF__LABELS_LEN_MAX at most; KINF__LABELS_UNKNOWN is always right. */
     uint32_t labels_offset;
     uint32_t labels_len;
-    uint32_t places[KINF__N_PLACES];   /* KINF__PLACE_UNKNOWN is always right */
+    uint32_t places[KINF__N_PLACES]; /* KINF__PLACE_UNKNOWN is always right */
+    /* Spares who packs it looking for where they end; the object does not have them. */
+    struct kinf__json_stretch large[KINF__N_LARGE];
     const struct kinf__packed *packed; /* what is held in place of the body; NULL: the body */
 };
 

@@ -422,8 +422,8 @@ static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *
     const struct kinf__json_capture *labels = &captures[SLOT_LABELS];
 
     packer->excerpt.len = 0;
-    if (kinf__json_prune_scanned(packer->packing->excerpt, parts->body, &packer->excerpt,
-                                 captures) < 0)
+    if (kinf__json_prune_scanned(packer->packing->excerpt, parts->body, parts->large, KINF__N_LARGE,
+                                 &packer->excerpt, captures) < 0)
         return KINF_ERR_NO_MEMORY; /* it has no other reason */
     parts->labels_offset = KINF__LABELS_UNKNOWN;
     parts->labels_len = 0;

@@ -82,8 +82,8 @@ static void prune_nothing(struct kinf_str text, int expected, size_t expected_le
         FUZZ_REQUIRE(out.len <= len);
         FUZZ_REQUIRE(kinf__json_scan_all(kinf__buffer_str(&out), KINF__JSON_MAX_DEPTH, &again) ==
                      0);
-        FUZZ_REQUIRE(kinf__json_prune_scanned(plan, (struct kinf_str){ text.bytes, len }, &stepped,
-                                              captures) == 0);
+        FUZZ_REQUIRE(kinf__json_prune_scanned(plan, (struct kinf_str){ text.bytes, len }, NULL, 0,
+                                              &stepped, captures) == 0);
         FUZZ_REQUIRE(kinf_str_equal(kinf__buffer_str(&stepped), kinf__buffer_str(&out)));
     }
     kinf__json_plan_free(plan);

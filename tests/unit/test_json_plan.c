@@ -99,7 +99,7 @@ static void assert_as_pruned_scanned(const struct rules *rules, struct kinf_str 
     struct kinf__json_capture again[KINF__JSON_MAX_CAPTURES];
     KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
 
-    assert_int_equal(kinf__json_prune_scanned(rules->plan, text, &out, again), 0);
+    assert_int_equal(kinf__json_prune_scanned(rules->plan, text, NULL, 0, &out, again), 0);
     assert_true(kinf_str_equal(kinf__buffer_str(&out), expected));
     for (size_t i = 0; i < KINF__JSON_MAX_CAPTURES; i++) {
         assert_int_equal(again[i].n_found, expected_captures[i].n_found);
@@ -393,18 +393,34 @@ static void what_goes_is_not_looked_into(void **state)
     rules_release(&rules);
 }
 
-static void what_goes_and_is_captured_is_looked_into(void **state)
+static void what_goes_is_captured_without_being_looked_into(void **state)
 {
+    const struct kinf_str input = KINF_STR("{\"a\":[1,,2],\"b\":0}");
     KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
     struct rules rules;
-    size_t len;
 
     (void)state;
     rules_parse(&rules, "-a @a");
+    assert_int_equal(prune(&rules, input, &out), 0);
+    assert_string_equal(kinf__buffer_cstr(&out), "{\"b\":0}");
+    assert_capture(1, 1, true, input, "[1,,2]");
+    rules_release(&rules);
+}
+
+/* What is between is not looked at. */
+static void what_is_known_to_end_is_stepped_over(void **state)
+{
+    const struct kinf_str input = KINF_STR("{\"a\":{\"[[[},\"b\":{\"c\":1,\"d\":[\"}]]]},\"e\":2}");
+    static const struct kinf__json_stretch known[] = { { 0, 0 }, { 5, 6 }, { 27, 6 } };
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct rules rules;
+
+    (void)state;
+    rules_parse(&rules, "+b.c +e");
     assert_int_equal(
-        kinf__json_prune(rules.plan, KINF_STR("{\"a\":[1,,2]}"), true, &out, captures, &len),
-        KINF_ERR_PARSE);
-    assert_int_equal(len, 8);
+        kinf__json_prune_scanned(rules.plan, input, known, KINF__ARRAY_LEN(known), &out, captures),
+        0);
+    assert_string_equal(kinf__buffer_cstr(&out), "{\"b\":{\"c\":1},\"e\":2}");
     rules_release(&rules);
 }
 
@@ -911,7 +927,8 @@ int main(void)
         cmocka_unit_test(doubled_keys_are_counted_and_the_last_is_noted),
         cmocka_unit_test(a_failure_leaves_the_output_as_it_was),
         cmocka_unit_test(what_goes_is_not_looked_into),
-        cmocka_unit_test(what_goes_and_is_captured_is_looked_into),
+        cmocka_unit_test(what_goes_is_captured_without_being_looked_into),
+        cmocka_unit_test(what_is_known_to_end_is_stepped_over),
         cmocka_unit_test(depth_is_counted_from_the_outermost_value),
         cmocka_unit_test(a_plan_refuses_what_it_cannot_mean),
         cmocka_unit_test(repeated_stars_are_limited_not_exponential),
