@@ -879,13 +879,27 @@ static int64_t end_of_holder(const struct world *world, size_t lease)
     return end_ms;
 }
 
-static bool has_seen(const struct kinf__election *e, size_t lease, int64_t end_ms)
+static int64_t term_of(const struct world *world, size_t lease)
+{
+    struct kinf__lease read = { .duration_ms = 0 };
+    struct kinf_str text = kinf_str_from(world->leases.items[lease].text);
+    int64_t term = text.len != 0 && kinf__lease_read(&read, text, NULL) == 0 ? read.transitions : 0;
+
+    kinf__lease_release(&read);
+    return term;
+}
+
+/* Of others' Leases, the claim of the present term: one of a term before is over with the next. */
+static bool has_seen(const struct world *world, const struct kinf__election *e, size_t lease,
+                     int64_t end_ms)
 {
     if (e->terms.shard == lease)
         return e->free_ms >= end_ms;
     for (size_t i = 0; i < e->claims.n_items; i++) {
-        if (strcmp(e->claims.items[i].lease, lease_names[lease]) == 0 &&
-            e->claims.items[i].until_ms >= end_ms)
+        const struct kinf__claim *claim = &e->claims.items[i];
+
+        if (strcmp(claim->lease, lease_names[lease]) == 0 &&
+            claim->transitions == term_of(world, lease) && claim->until_ms >= end_ms)
             return true;
     }
     return false;
@@ -896,7 +910,7 @@ static bool has_seen_who_stands_for(const struct world *world, size_t lease, int
 {
     for (int i = 0; i < N_ELECTORS; i++) {
         if (!world->is_gone[i] && world->electors[i].terms.shard == lease &&
-            !has_seen(&world->electors[i], lease, end_ms))
+            !has_seen(world, &world->electors[i], lease, end_ms))
             return false;
     }
     return true;
@@ -911,7 +925,7 @@ static void edit(struct world *world, size_t lease, const char *what, const char
         return;
     world->edits[lease].at_ms = world->now_ms;
     for (int i = 0; i < N_ELECTORS; i++)
-        world->edits[lease].had_seen[i] = has_seen(&world->electors[i], lease, end_ms);
+        world->edits[lease].had_seen[i] = has_seen(world, &world->electors[i], lease, end_ms);
     replace(&world->leases.items[lease], what, by);
     world->n_edited++;
 }
@@ -1188,10 +1202,12 @@ static void duel(struct world *world, size_t n_steps, bool is_undisturbed)
     world->is_duel = world->is_undisturbed = false;
 }
 
+#define N_STEPS 20000
+
 static void run_world(struct test_random *random)
 {
     struct world *world = calloc(1, sizeof *world);
-    size_t n_steps = test_rounds(20000);
+    size_t n_steps = test_rounds(N_STEPS);
 
     world->random = random;
     world->now_ms = world->begin_ms = LEASE_MS;
@@ -1209,7 +1225,9 @@ static void run_world(struct test_random *random)
     for (size_t i = 0; i < n_steps / 50; i++)
         duel(world, 300, i % 2 == 0);
     assert_true(world->n_begun > 20 && world->n_blocked > 100 && world->n_withdrawn > 5);
-    assert_true(world->n_held_back > 5 && world->n_edited > 20);
+    assert_true(world->n_edited > 20);
+    assert_true(n_steps < N_STEPS ||
+                world->n_held_back > 5); /* which few steps may never come to */
     for (int i = 0; i < N_ELECTORS; i++)
         kinf__election_release(&world->electors[i]);
     free(world);
