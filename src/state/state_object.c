@@ -382,7 +382,9 @@ static int take_packed(struct kinf_str *rest, struct kinf__object_parts *parts,
         return kinf__state_malformed(err);
     parts->body.len = numbers[0];
     parts->packed = &packed;
-    return make_object(parts, ret_object, err);
+    failed = make_object(parts, ret_object, err);
+    parts->packed = NULL;
+    return failed;
 }
 
 static int take_base(struct kinf_str *rest, const struct kinf__state_bases *bases,
@@ -434,14 +436,14 @@ static int take_bases_of(struct kinf__sealed_section *section, const struct kinf
 
     rest = kinf__buffer_str(&section->text);
     while (failed == 0 && rest.len != 0) {
-        const struct kinf_object *base;
+        const struct kinf_object *base = NULL;
 
         failed = kinf__state_take_object(&rest, type, &none, &base, err);
-        if (failed == 0 && !base->is_packed) {
+        if (base != NULL && !base->is_packed) {
             kinf_object_unref(base);
             return kinf__state_malformed(err);
         }
-        if (failed == 0 && add_base(bases, base) < 0)
+        if (base != NULL && add_base(bases, base) < 0)
             failed = kinf__error_no_memory(err);
     }
     return failed;
