@@ -1,8 +1,9 @@
 /*
  * What it costs to hold objects compressed, and what it saves: bench_packed [N_PODS [N_TEMPLATES]]. So
  * many pods of so many different templates, in the order of a list, are held plain and packed, once
- * whole and once without managedFields. Prints bytes at rest and, of each, the processor's microseconds
- * for one object: a write and a read in that order, and of another owner's each time.
+ * whole and once without managedFields, of what a decoder hands over. Prints bytes at rest and, of each,
+ * the processor's microseconds for one object: a write and a read in that order, and of another owner's
+ * each time.
  */
 #include <stdio.h>
 #include <stdlib.h>

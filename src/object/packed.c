@@ -414,17 +414,19 @@ static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str t
 }
 
 /* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash, 0:
- * there is none. */
+ * there is none. Errors: KINF_ERR_NO_MEMORY; others of a text that is none of an object. */
 static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *parts,
                         uint64_t *ret_owner)
 {
     struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
     const struct kinf__json_capture *labels = &captures[SLOT_LABELS];
+    int r;
 
     packer->excerpt.len = 0;
-    if (kinf__json_prune_scanned(packer->packing->excerpt, parts->body, parts->large, KINF__N_LARGE,
-                                 &packer->excerpt, captures) < 0)
-        return KINF_ERR_NO_MEMORY; /* it has no other reason */
+    r = kinf__json_prune_scanned(packer->packing->excerpt, parts->body, parts->large, KINF__N_LARGE,
+                                 &packer->excerpt, captures);
+    if (r < 0)
+        return r;
     parts->labels_offset = KINF__LABELS_UNKNOWN;
     parts->labels_len = 0;
     if (labels->n_found == 0) {
@@ -495,31 +497,28 @@ int kinf__packer_resume(struct kinf__packer *packer, struct kinf_str dictionary,
     if (packing->dictionary.len != 0 || !kinf_str_equal(kept, kinf__buffer_str(&packing->kept)))
         return kinf__error_set(err, KINF_ERR_CONFLICT,
                                "what is to stay readable of compressed objects was something else");
-    if (kinf__buffer_append_str(&packing->dictionary, dictionary) < 0 ||
-        make_dictionary(packer) < 0)
-        return kinf__error_no_memory(err);
-    return 0;
+    if (kinf__buffer_append_str(&packing->dictionary, dictionary) == 0 &&
+        make_dictionary(packer) == 0)
+        return 0;
+    packing->dictionary.len = 0;
+    return kinf__error_no_memory(err);
 }
 
 static int know(struct kinf__packer *packer, const struct kinf_object *object,
                 struct kinf_error *err)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
-    struct kinf_str text;
+    struct kinf__object_parts parts = { .type = object->type };
     uint64_t owner;
-    size_t len;
     int r;
 
-    if (kinf__object_body(object, &scratch, &text) < 0)
+    if (kinf__object_body(object, &scratch, &parts.body) < 0)
         return kinf__error_no_memory(err);
-    packer->excerpt.len = 0;
-    r = kinf__json_prune(packer->packing->excerpt, text, true, &packer->excerpt, captures, &len);
+    r = make_excerpt(packer, &parts, &owner);
     if (r < 0)
         return r == KINF_ERR_NO_MEMORY
                    ? kinf__error_no_memory(err)
                    : kinf__error_set(err, KINF_ERR_PARSE, "a text that is none of an object");
-    owner = hash_owners(packer, text, &captures[SLOT_OWNERS]);
     if (owner != 0)
         remember(packer, owner, object);
     return 0;

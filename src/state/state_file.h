@@ -2,16 +2,20 @@
  * A store in a file: what an informer had, to begin with after a restart.
  *
  * Format 4, in a sealed file (sealed.h): the head in a section of its own, then the objects in sections
- * of two megabytes or more, each object in one of them. A text is its length (32 bits) and its bytes. The
- * head: the cluster, the server, of the type group, version, kind, resource and
- * "1" if it has namespaces, the scope, the resourceVersion; of objects that are held compressed the
- * dictionary and what stays readable (packed.h; empty: none is); the wall time in ms, how many objects
- * there are, and how many more in front of them, by which others are told (64 bits each). An object: its
- * form (8 bits), namespace, name, uid and resourceVersion as texts, where the labels are (offset and
- * length), namespace, spec and status (offsets; 0: not known; 32 bits each), and the body, a text; of a
- * compressed one the length of that, by which other one it is told (32 bits each), its excerpt and its
- * bytes. One that others are told by is its form and its number. Objects are as the store holds them, so
- * what leaves another text in the store (decoding, pruning) makes another format.
+ * of two megabytes or more, each object in one of them. A text is its length (32 bits) and its bytes.
+ *
+ * The head: the cluster, the server, of the type group, version, kind, resource and "1" if it has
+ * namespaces, the scope, the resourceVersion; of objects that are held compressed the dictionary and
+ * what stays readable (packed.h; empty: none is); the wall time in ms, how many objects there are, and
+ * how many more in front of them, by which others are told (64 bits each).
+ *
+ * An object: its form (8 bits), namespace, name, uid and resourceVersion as texts, where the labels are
+ * (offset and length), namespace, spec and status (offsets; 0: not known; 32 bits each), and the body, a
+ * text; of a compressed one the body's length, by which other one it is told (32 bits each), its excerpt
+ * and its bytes, two texts. One that others are told by is its form and its number.
+ *
+ * Objects are as the store holds them, so what leaves another text in the store (decoding, pruning)
+ * makes another format.
  *
  *  F1  What is loaded is what was stored, byte for byte, at exactly its resourceVersion.
  *  F2  A file that is damaged, cut short, of another format, of another scope, type or cluster gives
@@ -70,9 +74,11 @@ typedef int kinf__state_object_cb(const struct kinf_object *take_object, void *c
                                   struct kinf_error *err);
 
 /* Hands over each object, in the order of the keys; on failure they are to be given up. The packer
- * (NULL: objects are not held compressed) goes on as if it had made them. Errors: KINF_ERR_NOT_FOUND (there is no file), KINF_ERR_PARSE (damaged), KINF_ERR_UNSUPPORTED (another
- * format), KINF_ERR_CONFLICT (another cluster, type or scope), KINF_ERR_CONFIG (others could have
- * written it), KINF_ERR_STOPPED, KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY, or what the callback returned. */
+ * (NULL: objects are not held compressed) goes on as if it had made them, whatever became of the rest.
+ * Errors: KINF_ERR_NOT_FOUND (there is no file), KINF_ERR_PARSE (damaged), KINF_ERR_UNSUPPORTED (another
+ * format), KINF_ERR_CONFLICT (another cluster, type or scope, or other paths stay readable of compressed
+ * objects), KINF_ERR_CONFIG (others could have written it), KINF_ERR_STOPPED, KINF_ERR_SYSTEM,
+ * KINF_ERR_NO_MEMORY, or what the callback returned. */
 KINF_MUST_CHECK int kinf__state_file_load(const struct kinf__state_folder *folder, const char *name,
                                           const struct kinf__state_identity *identity,
                                           struct kinf__packer *packer,

@@ -34,8 +34,8 @@ KINF_MUST_CHECK int kinf__table_write_columns(const struct kinf__table *table,
                                               struct kinf__buffer *out);
 
 /* Appends what a row says of an object with this body: `"cells":[...]`, and `"conditions":[...]` if it
- * has any. `now_s`: Unix time. `is_of_list`: a row among others, which may say more. Fields that were not kept
- * are shown as absent. Errors: KINF_ERR_NO_MEMORY. */
+ * has any. `now_s`: Unix time. `is_of_list`: a row among others, which may say more. Fields that were
+ * not kept are shown as absent. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__table_write_row(const struct kinf__table *table, struct kinf_str body,
                                           int64_t now_s, bool is_of_list, struct kinf__buffer *out);
 

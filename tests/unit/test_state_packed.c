@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "base/error.h"
 #include "object/object.h"
@@ -123,12 +124,17 @@ static int tear_down(void **state)
     return rmdir(f->path);
 }
 
-static int write_state(struct fixture *f)
+static int write_unless(struct fixture *f, const struct kinf__stop *stop)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(f->indexer);
     uint64_t n_bytes;
 
-    return kinf__state_file_write(f->folder, NAME, &f->identity, snapshot, 1, NULL, &n_bytes, NULL);
+    return kinf__state_file_write(f->folder, NAME, &f->identity, snapshot, 1, stop, &n_bytes, NULL);
+}
+
+static int write_state(struct fixture *f)
+{
+    return write_unless(f, NULL);
 }
 
 struct loaded {
@@ -398,6 +404,24 @@ static void failing_allocations_change_nothing(void **state)
     }
 }
 
+/* F3: what stands in front of the objects is given up, too. */
+static void a_stop_is_heard_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf__packer *packer = make_packer("spec.nodeName");
+    struct kinf__stop stop = { 0 };
+    struct loaded loaded;
+
+    fill(f);
+    assert_int_equal(write_state(f), 0);
+    kinf__stop_set(&stop);
+    assert_int_equal(write_unless(f, &stop), KINF_ERR_STOPPED);
+    assert_int_equal(load(f, packer, &loaded, NULL), 0);
+    assert_int_equal(loaded.n_items, (N_OWNERS + 1) * N_PODS);
+    release(&loaded);
+    kinf__packer_free(packer);
+}
+
 /* F2 */
 static void a_flipped_byte_is_refused(void **state)
 {
@@ -440,9 +464,19 @@ static void put_text(struct kinf__sealed_writer *writer, const char *text)
     assert_int_equal(kinf__state_put_text(writer, kinf_str_from(text), NULL), 0);
 }
 
+/* NULL: bytes that are nothing compressed. */
+static void put_packed_text(struct kinf__sealed_writer *writer, const char *text)
+{
+    char bytes[100] = "bytes";
+    size_t len = text != NULL ? ZSTD_compress(bytes, sizeof bytes, text, strlen(text), 1) : 5;
+
+    assert_false(ZSTD_isError(len));
+    assert_int_equal(kinf__state_put_text(writer, (struct kinf_str){ bytes, len }, NULL), 0);
+}
+
 /* A packed object, or with `excerpt` NULL a plain one. */
 static void put_object(struct kinf__sealed_writer *writer, uint64_t body_len, uint64_t base,
-                       const char *excerpt)
+                       const char *excerpt, const char *text)
 {
     put_number(writer, excerpt != NULL, 1);
     put_text(writer, "n");
@@ -458,7 +492,7 @@ static void put_object(struct kinf__sealed_writer *writer, uint64_t body_len, ui
     put_number(writer, body_len, 4);
     put_number(writer, base, 4);
     put_text(writer, excerpt);
-    put_text(writer, "bytes");
+    put_packed_text(writer, text);
 }
 
 static void put_head(struct kinf__sealed_writer *writer, const char *dictionary, uint64_t n_bases)
@@ -487,6 +521,7 @@ struct wrong {
     const char *excerpt;
     uint64_t form; /* 0: as the excerpt says; else this, and the base's number */
     int code;
+    const char *base_text;
 };
 
 static int load_wrong(struct fixture *f, const struct wrong *wrong)
@@ -499,13 +534,13 @@ static int load_wrong(struct fixture *f, const struct wrong *wrong)
     assert_int_equal(kinf__state_folder_create(f->folder, NAME, &fd, NULL), 0);
     assert_int_equal(kinf__sealed_writer_init(&writer, fd, KINF__STATE_FORMAT, NULL), 0);
     put_head(&writer, wrong->dictionary, wrong->n_bases);
-    put_object(&writer, 10, wrong->base_base, wrong->base_excerpt);
+    put_object(&writer, 10, wrong->base_base, wrong->base_excerpt, wrong->base_text);
     assert_int_equal(kinf__sealed_cut(&writer, NULL), 0);
     if (wrong->form != 0) {
         put_number(&writer, wrong->form, 1);
         put_number(&writer, wrong->base, 4);
     } else {
-        put_object(&writer, wrong->body_len, wrong->base, wrong->excerpt);
+        put_object(&writer, wrong->body_len, wrong->base, wrong->excerpt, NULL);
     }
     assert_int_equal(kinf__sealed_finish(&writer, NULL), 0);
     kinf__sealed_writer_release(&writer);
@@ -520,24 +555,26 @@ static int load_wrong(struct fixture *f, const struct wrong *wrong)
 static void a_sealed_file_of_nonsense_is_refused(void **state)
 {
     static const struct wrong wrongs[] = {
-        { "{", 1, 0, "{}", 10, 1, "{}", 3, KINF_ERR_PARSE }, /* no such form */
-        { "{", 1, 0, "{}", 10, 0, "{}", 2, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, 2, "{}", 2, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, 2, "{}", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, UINT32_MAX, "{}", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, 1, "", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, 1, "[]", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 1, 1, "{}", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", UINT32_MAX, 1, "{}", 0, KINF_ERR_PARSE },
-        { "{", 1, 1, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE }, /* a base by itself */
-        { "{", 1, 0, NULL, 10, 1, "{}", 0, KINF_ERR_PARSE },
-        { "{", 2, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE },
-        { "{", 9, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE },
-        { "{", UINT64_MAX, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE },
-        { "{", 0, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE },
-        { "", 0, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE }, /* by no dictionary */
-        { "", 1, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE },
-        { "{", 1, 0, "{}", 10, 1, "{}", 0, KINF_ERR_NO_MEMORY }, /* what cannot be inflated */
+        { "{", 1, 0, "{}", 10, 1, "{}", 3, KINF_ERR_PARSE, NULL }, /* no such form */
+        { "{", 1, 0, "{}", 10, 0, "{}", 2, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, 2, "{}", 2, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, 2, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, UINT32_MAX, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, 1, "", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, 1, "[]", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 1, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", UINT32_MAX, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 1, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE, NULL }, /* a base by itself */
+        { "{", 1, 0, NULL, 10, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 2, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 9, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", UINT64_MAX, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 0, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "", 0, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE, NULL }, /* by no dictionary */
+        { "", 1, 0, "{}", 10, 0, "{}", 0, KINF_ERR_PARSE, NULL },
+        { "{", 1, 0, "{}", 10, 1, "{}", 0, KINF_ERR_NO_MEMORY, NULL }, /* not to be inflated */
+        { "{", 1, 0, "{}", 10, 1, "{}", 0, KINF_ERR_PARSE, "{\"metadata" },
+        { "{", 1, 0, "{}", 10, 1, "{}", 0, 0, "{\"a\":1234}" }, /* and this is right */
     };
     struct fixture *f = *state;
 
@@ -559,6 +596,7 @@ int main(void)
         TEST(what_nothing_was_compressed_of_is_loaded_by_everyone),
         TEST(what_another_packer_made_is_written_as_it_reads),
         TEST(failing_allocations_change_nothing),
+        TEST(a_stop_is_heard_at_once),
         TEST(a_flipped_byte_is_refused),
         TEST(a_sealed_file_of_nonsense_is_refused),
     };
