@@ -406,6 +406,11 @@ const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
     return object;
 }
 
+bool kinf__object_is_ours_alone(const struct kinf_object *object)
+{
+    return atomic_load_explicit(&object->refs, memory_order_acquire) == 1;
+}
+
 /* Whether that was the last reference. */
 static bool let_go(struct kinf_object *object)
 {

@@ -118,6 +118,8 @@ bool kinf__object_check_held(const struct kinf_object *object);
 /* Whether the body is as it is to be, besides. */
 bool kinf__object_check(const struct kinf_object *object);
 
+/* Whether the caller's reference is the only one. */
+bool kinf__object_is_ours_alone(const struct kinf_object *object);
 /* How many objects this process holds. For leak checks and measurements. */
 size_t kinf__object_count(void);
 

@@ -24,11 +24,12 @@
 #define N_SHARES 8
 /* Readers that wait for the next one who reads; each has some 100 kB. */
 #define N_IDLE 4
-/* Owners that are remembered, each at one of some places. */
-#define N_OWNERS        1024
-#define PLACES_OF_OWNER 4
+/* From so many owners on it is looked for those that have no objects any more. */
+#define N_OWNERS_FIRST 1024
 /* Of their texts, those that are at hand. */
 #define N_TEXTS 16
+
+#define NO_OWNER 0 /* in place of a hash */
 
 enum slot { SLOT_LABELS, SLOT_OWNERS };
 
@@ -48,7 +49,7 @@ struct kinf__packing {
 };
 
 struct owner {
-    uint64_t hash;                  /* of the ownerReferences; 0: none */
+    struct kinf__hmap_node node;    /* by a hash of the ownerReferences, which stands for them */
     const struct kinf_object *like; /* the first of its objects, with a reference */
 };
 
@@ -64,8 +65,8 @@ struct kinf__packer {
     size_t dictionary_size;
     struct kinf__buffer excerpt;
     struct kinf__buffer packed;
-    struct owner owners[N_OWNERS];
-    size_t n_forgotten;
+    struct kinf__hmap owners;
+    size_t n_owners_max; /* until idle ones are forgotten */
     struct text texts[N_TEXTS];
 };
 
@@ -182,6 +183,65 @@ bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_
     return kinf__json_plan_keeps(packing->excerpt, path);
 }
 
+/* --- owners --- */
+
+static struct owner *find_owner(const struct kinf__packer *packer, uint64_t hash)
+{
+    struct kinf__hmap_node *node = kinf__hmap_first_with_hash(&packer->owners, hash);
+
+    return node != NULL ? KINF__CONTAINER_OF(node, struct owner, node) : NULL;
+}
+
+static void forget(struct kinf__packer *packer, struct owner *owner)
+{
+    kinf__hmap_remove(&packer->owners, &owner->node);
+    kinf_object_unref(owner->like);
+    free(owner);
+}
+
+/* All, or those whose first object nobody else has any more. */
+static void forget_owners(struct kinf__packer *packer, bool only_idle)
+{
+    for (size_t i = 0; i < packer->owners.n_buckets; i++) {
+        for (struct kinf__hmap_node *node = packer->owners.buckets[i], *next; node != NULL;
+             node = next) {
+            struct owner *owner = KINF__CONTAINER_OF(node, struct owner, node);
+
+            next = node->next;
+            if (!only_idle || kinf__object_is_ours_alone(owner->like))
+                forget(packer, owner);
+        }
+    }
+}
+
+/* So there are at most twice as many as have objects. Errors: KINF_ERR_NO_MEMORY. */
+static int add_owner(struct kinf__packer *packer, uint64_t hash, struct owner **ret_owner)
+{
+    if (packer->owners.n_nodes == packer->n_owners_max) {
+        forget_owners(packer, true);
+        packer->n_owners_max = N_OWNERS_FIRST + 2 * packer->owners.n_nodes;
+    }
+    *ret_owner = calloc(1, sizeof **ret_owner);
+    if (*ret_owner == NULL || kinf__hmap_insert(&packer->owners, &(*ret_owner)->node, hash) < 0) {
+        free(*ret_owner);
+        return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+/* Others of its owner are told by it from now on. Errors: KINF_ERR_NO_MEMORY. */
+static int remember(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *object)
+{
+    struct owner *owner = find_owner(packer, hash);
+    int r = owner != NULL ? 0 : add_owner(packer, hash, &owner);
+
+    if (r < 0)
+        return r;
+    kinf_object_unref(owner->like);
+    owner->like = kinf_object_ref(object);
+    return 0;
+}
+
 /* --- what makes them --- */
 
 static int capture(struct kinf__json_plan *plan, const char *text, enum slot slot, bool is_kept,
@@ -224,6 +284,7 @@ int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
     if (packer == NULL)
         return kinf__error_no_memory(err);
     packer->dictionary_size = KINF__PACKED_DICTIONARY;
+    packer->n_owners_max = N_OWNERS_FIRST;
     r = make_packing(&packer->packing, err);
     packer->zstd = ZSTD_createCCtx();
     if (r == 0 && packer->zstd == NULL)
@@ -240,8 +301,8 @@ void kinf__packer_free(struct kinf__packer *packer)
 {
     if (packer == NULL)
         return;
-    for (size_t i = 0; i < N_OWNERS; i++)
-        kinf_object_unref(packer->owners[i].like);
+    forget_owners(packer, false);
+    kinf__hmap_release(&packer->owners);
     for (size_t i = 0; i < N_TEXTS; i++) {
         kinf_object_unref(packer->texts[i].of);
         kinf__buffer_release(&packer->texts[i].bytes);
@@ -295,46 +356,6 @@ static int gather(struct kinf__packer *packer, struct kinf_str text)
     if (kinf__buffer_append_str(dictionary, text) < 0)
         return KINF_ERR_NO_MEMORY;
     return dictionary->len == packer->dictionary_size ? make_dictionary(packer) : 0;
-}
-
-/* --- owners --- */
-
-static struct owner *place_of(struct kinf__packer *packer, uint64_t hash, size_t i)
-{
-    return &packer->owners[(hash + i) % N_OWNERS];
-}
-
-/* That of its places which has `wanted`: itself, or 0, nobody. NULL: none has. */
-static struct owner *find_place(struct kinf__packer *packer, uint64_t hash, uint64_t wanted)
-{
-    for (size_t i = 0; i < PLACES_OF_OWNER; i++) {
-        struct owner *owner = place_of(packer, hash, i);
-
-        if (owner->hash == wanted)
-            return owner;
-    }
-    return NULL;
-}
-
-/* What objects of the owner are compressed by, or NULL. */
-static const struct kinf_object *find_like(struct kinf__packer *packer, uint64_t hash)
-{
-    const struct owner *owner = hash != 0 ? find_place(packer, hash, hash) : NULL;
-
-    return owner != NULL ? owner->like : NULL;
-}
-
-/* If all of its places are others', they give way one after the other. */
-static void remember(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *object)
-{
-    struct owner *owner = find_place(packer, hash, hash);
-
-    if (owner == NULL)
-        owner = find_place(packer, hash, 0);
-    if (owner == NULL)
-        owner = place_of(packer, hash, packer->n_forgotten++ % PLACES_OF_OWNER);
-    kinf_object_unref(owner->like);
-    *owner = (struct owner){ hash, kinf_object_ref(object) };
 }
 
 /* Errors: KINF_ERR_NO_MEMORY. */
@@ -410,11 +431,10 @@ static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str t
 
     return owners->n_found == 1
                ? kinf__hash((struct kinf_str){ in.bytes + owners->offset, owners->len })
-               : 0;
+               : NO_OWNER;
 }
 
-/* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash, 0:
- * there is none. Errors: KINF_ERR_NO_MEMORY; others of a text that is none of an object. */
+/* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash. Errors: KINF_ERR_NO_MEMORY; others of a text that is none of an object. */
 static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *parts,
                         uint64_t *ret_owner)
 {
@@ -444,12 +464,14 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
 {
     struct kinf__object_parts smaller = *parts;
     struct kinf__packed packed = { .packing = packer->packing };
+    const struct owner *known;
     uint64_t owner;
     int r;
 
     if (make_excerpt(packer, &smaller, &owner) < 0)
         return kinf__error_no_memory(err);
-    packed.like = find_like(packer, owner);
+    known = owner != NO_OWNER ? find_owner(packer, owner) : NULL;
+    packed.like = known != NULL ? known->like : NULL;
     if (compress_by(packer, owner, &packed.like, parts->body) < 0)
         return kinf__error_no_memory(err);
     packed.excerpt = kinf__buffer_str(&packer->excerpt);
@@ -458,9 +480,11 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
     if (packed.excerpt.len + packed.bytes.len + sizeof packed >= parts->body.len)
         return kinf__object_new(parts, ret_object, err);
     r = kinf__object_new(&smaller, ret_object, err);
-    if (r == 0 && owner != 0 && packed.like == NULL)
-        remember(packer, owner, *ret_object);
-    return r;
+    if (r < 0 || owner == NO_OWNER || packed.like != NULL ||
+        remember(packer, owner, *ret_object) == 0)
+        return r;
+    kinf_object_unref(KINF__TAKE(*ret_object));
+    return kinf__error_no_memory(err);
 }
 
 int kinf__packer_make(struct kinf__packer *packer, const struct kinf__object_parts *parts,
@@ -519,9 +543,8 @@ static int know(struct kinf__packer *packer, const struct kinf_object *object,
         return r == KINF_ERR_NO_MEMORY
                    ? kinf__error_no_memory(err)
                    : kinf__error_set(err, KINF_ERR_PARSE, "a text that is none of an object");
-    if (owner != 0)
-        remember(packer, owner, object);
-    return 0;
+    return owner == NO_OWNER || remember(packer, owner, object) == 0 ? 0
+                                                                     : kinf__error_no_memory(err);
 }
 
 int kinf__packer_know(struct kinf__packer *packer, const struct kinf_object *const *objects,
@@ -529,7 +552,7 @@ int kinf__packer_know(struct kinf__packer *packer, const struct kinf_object *con
 {
     int r = 0;
 
-    for (size_t i = n > N_OWNERS ? n - N_OWNERS : 0; r == 0 && i < n; i++)
+    for (size_t i = 0; r == 0 && i < n; i++)
         r = know(packer, objects[i], err);
     return r;
 }

@@ -9,6 +9,7 @@
  *
  * Objects of one owner are nearly the same, as the pods of a ReplicaSet are: the first of them is
  * compressed by the dictionary, the others are told by its text (difference.h), in a quarter of that.
+ * An owner is known as long as there are objects that need that first one.
  * Who reads one of them inflates the first one, too, unless it was the same owner's that was read last.
  *
  * Beside the compressed text stands an excerpt of it, which is JSON of the same form: the labels, and
