@@ -8,6 +8,7 @@ import unittest
 from harness import cluster, many_pods, measure, run_daemon, wait_until, write_config
 from test_serve import Direct, Served, Watch, ask, body_of
 from test_warm import Warm
+from test_watchlist import forget_peak, kilobytes
 
 PODS = "/api/v1/namespaces/many-1/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -71,6 +72,20 @@ class Compressed(unittest.TestCase):
         self.assertLess(int(line["stored_bytes"]) * 5, plain)
         self.assertEqual(line["checksum"], cluster().checksum())
         print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
+
+    def test_a_list_is_inflated_piece_by_piece(self):
+        with tempfile.TemporaryDirectory() as folder, Served("--config", write_config(folder, "pods", store="compressed"),
+                                                             resource=(), mode="release") as served:
+            served.wait_for(PODS, body_of(self.direct, PODS)["metadata"]["resourceVersion"])
+            body_of(served, PODS)
+            settled = kilobytes(served.daemon.process, "VmRSS")
+            forget_peak(served.daemon.process)
+            status, _, body = ask(served, "/api/v1/pods")
+            self.assertEqual(status, 200)
+            peak = kilobytes(served.daemon.process, "VmHWM")
+        print(f"  settled_kb={settled} peak_kb={peak} list_kb={len(body) // 1024}")
+        self.assertGreater(len(body), len(self.names) * 10000)
+        self.assertLess((peak - settled) * 1024 * 5, len(body))
 
     def run_with_state(self, folder, store):
         """Returns how often it was loaded from its file, the names and labels it serves, and the bytes of the store."""
