@@ -136,9 +136,8 @@ static bool inflate_by_dictionary(struct reader *reader, const struct kinf__pack
 {
     const struct kinf__buffer *dictionary = &packed->packing->dictionary;
 
-    return !ZSTD_isError(ZSTD_DCtx_refPrefix(reader->zstd, dictionary->bytes, dictionary->len)) &&
-           ZSTD_decompressDCtx(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len) ==
-               len;
+    return ZSTD_decompress_usingDict(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len,
+                                     dictionary->bytes, dictionary->len) == len;
 }
 
 /* Its text is at hand then. The same bytes by the same dictionary are the same text. */
