@@ -43,6 +43,8 @@ static void *run(void *ctx)
                                  &(struct kinf__policy_event){ .type = KINF__POLICY_STOP });
         kinf__policy_next(&reflector->policy, kinf__clock_now_ms(), kinf__reflector_draw(reflector),
                           &action);
+        if (action.type != KINF__DO_LIST && action.type != KINF__DO_WAIT)
+            kinf__reflector_drop_list(reflector); /* one that was given up */
         switch (action.type) {
         case KINF__DO_LIST:
             kinf__reflector_list(reflector, &action);

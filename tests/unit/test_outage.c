@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "informer/informer.h"
+#include "reflector/reflector_priv.h"
 #include "unit/engine_fixture.h"
 
 #define SILENT_AFTER_MS 800
@@ -136,6 +137,31 @@ static void refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists
     recorder_wait_for(&f->recorder, "add end@22");
     engine_wait_for_state(f, KINF_STATE_LIVE);
     log_end(1, 1);
+}
+
+/* The list that makes up for watches breaks off, and the watch is tried again: of the list nothing stays. */
+static void a_list_that_was_given_up_leaves_nothing(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    f->options.silent_after_ms = SILENT_AFTER_MS;
+    ENGINE_START(
+        f, ALWAYS_LIST("!resourceVersion !limit") LIST("10", POD("a", "3")),
+        "exchange times 100\nmatch GET /api/v1/pods watch=1 !sendInitialEvents resourceVersion=10\n"
+        "failure 429 TooManyRequests storage is (re)initializing\n",
+        ALWAYS_LIST(
+            "!resourceVersion limit=500 !continue") "status 200\nevent "
+                                                    "{\"kind\":\"List\",\"apiVersion\":\"v1\","
+                                                    "\"metadata\":{\"resourceVersion\":"
+                                                    "\"20\",\"continue\":\"t\"},\"items\":[" POD(
+                                                        "b", "15") "]}\n",
+        ALWAYS_LIST("limit=500 continue=t") "cut\n",
+        ALWAYS_WATCH("10") "status 200\n" ADDED(POD("end", "22")) "stall forever\n",
+        ALWAYS_WATCH("22") SILENCE);
+    recorder_wait_for(&f->recorder, "add end@22");
+    assert_true(status_of(f).n_extra_lists >= 1);
+    assert_int_equal(status_of(f).list_since_ms, 0);
+    assert_int_equal(f->informer->reflector->listed.n_items, 0);
 }
 
 /* --- a server that goes back --- */
@@ -343,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists,
             engine_set_up_in_order, engine_tear_down),
+        cmocka_unit_test_setup_teardown(a_list_that_was_given_up_leaves_nothing,
+                                        engine_set_up_in_order, engine_tear_down),
         ENGINE_BOTH(a_restored_server_is_found_out),
         ENGINE_BOTH(a_restored_server_that_was_overtaken_is_found_out),
         ENGINE_BOTH(a_server_that_restarts_costs_no_list_and_two_lines),
