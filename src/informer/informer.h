@@ -39,7 +39,7 @@ enum kinf__informer_life {
 enum kinf__informer_saved {
     KINF__SAVED_NONE,      /* nothing, or nothing that was not found true */
     KINF__SAVED_LOADED,    /* nobody knows whether it is true */
-    KINF__SAVED_CONFIRMED, /* once the queue is worked off up to the next bookmark */
+    KINF__SAVED_CONFIRMED, /* once the queue is worked off up to a bookmark of the version that did */
 };
 
 struct kinf_informer {
@@ -158,7 +158,7 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
 void kinf__informer_note_contact(struct kinf_informer *informer);
 
 /* A bookmark left the queue. On the consumer's thread. */
-void kinf__informer_note_bookmark(struct kinf_informer *informer);
+void kinf__informer_note_bookmark(struct kinf_informer *informer, const char *rv);
 /* Turns synced, once the first list is in the store. Any thread. */
 void kinf__informer_check_synced(struct kinf_informer *informer);
 

@@ -80,7 +80,7 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
         return rc;
     }
     if (deltas->items[0].type == KINF_DELTA_BOOKMARK)
-        kinf__informer_note_bookmark(informer);
+        kinf__informer_note_bookmark(informer, deltas->items[0].resource_version);
     informer->n_unheard += deltas->n_items;
     kinf__histogram_observe(&informer->processing_latency, kinf__clock_now_ns() - begun_ns);
     return 0;

@@ -10,6 +10,7 @@
 #include <kinformer/informer.h>
 
 #include "base/log.h"
+#include "indexer/snapshot.h"
 #include "informer/last_errors.h"
 #include "reflector/failure.h"
 #include "reflector/reflector.h"
@@ -31,6 +32,7 @@ struct kinf__state {
     bool has_synced;
     int64_t synced_ms;
     int64_t saved_wall_ms; /* of a saved state that nothing has confirmed; 0: there is none */
+    char confirming_rv[KINF__RESOURCE_VERSION_SIZE]; /* what has confirmed it, in the queue */
     bool is_stopped;
     int64_t stopped_ms;
     int64_t degraded_since_ms;

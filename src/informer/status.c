@@ -8,6 +8,7 @@
  */
 #include "informer/informer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -207,20 +208,38 @@ static void on_loaded(int64_t wall_ms, void *ctx)
     atomic_store(&informer->saved, wall_ms != 0 ? KINF__SAVED_LOADED : KINF__SAVED_NONE);
 }
 
-static void on_confirmed(void *ctx)
+static void on_confirmed(const char *rv, void *ctx)
 {
     struct kinf_informer *informer = ctx;
 
+    kinf__mutex_lock(&informer->status_lock);
+    snprintf(informer->state.confirming_rv, sizeof informer->state.confirming_rv, "%s", rv);
+    kinf__mutex_unlock(&informer->status_lock);
     atomic_store(&informer->saved, KINF__SAVED_CONFIRMED);
     kinf__informer_note_contact(informer);
 }
 
-void kinf__informer_note_bookmark(struct kinf_informer *informer)
+/* Another bookmark may have been queued before that version, with what was missed behind it. */
+static bool is_confirmed_by(const struct kinf__state *state, const char *rv)
 {
+    int order;
+
+    return kinf_rv_compare(rv, state->confirming_rv, &order, NULL) < 0 || order >= 0;
+}
+
+void kinf__informer_note_bookmark(struct kinf_informer *informer, const char *rv)
+{
+    bool is_confirmed;
+
     if (atomic_load(&informer->saved) != KINF__SAVED_CONFIRMED)
         return;
-    set_saved_wall_ms(informer, 0);
-    atomic_store(&informer->saved, KINF__SAVED_NONE);
+    kinf__mutex_lock(&informer->status_lock);
+    is_confirmed = is_confirmed_by(&informer->state, rv);
+    if (is_confirmed)
+        informer->state.saved_wall_ms = 0;
+    kinf__mutex_unlock(&informer->status_lock);
+    if (is_confirmed)
+        atomic_store(&informer->saved, KINF__SAVED_NONE);
 }
 
 int64_t kinf__informer_saved_wall_ms(struct kinf_informer *informer)

@@ -94,7 +94,7 @@ struct kinf__reflector_callbacks {
     /* The state of an earlier run, of this wall time, is about to enter the queue (0: it could not).
      * Later: what the queue has by now is all that the server had since, and a bookmark follows it. */
     void (*on_loaded)(int64_t wall_ms, void *ctx);
-    void (*on_confirmed)(void *ctx);
+    void (*on_confirmed)(const char *rv, void *ctx);
     void *ctx;
 };
 

@@ -106,7 +106,7 @@ static void report_confirmed(struct kinf__reflector *reflector)
     if (!reflector->is_unconfirmed || !kinf__policy_is_confirmed(&reflector->policy))
         return;
     if (callbacks->on_confirmed != NULL)
-        callbacks->on_confirmed(callbacks->ctx);
+        callbacks->on_confirmed(reflector->policy.rv, callbacks->ctx);
     reflector->is_unconfirmed =
         kinf_deltafifo_bookmark(reflector->options.fifo, reflector->policy.rv, NULL) ==
         KINF_ERR_NO_MEMORY;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "object/object.h"
 
 #define OBJECTS_A_LOOK 64 /* at whether it is to stop */
 
@@ -24,7 +25,7 @@ static int take(const struct kinf_object *take_object, void *ctx, struct kinf_er
         kinf_object_unref(take_object);
         return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
     }
-    reflector->n_list_bytes += kinf_object_size(take_object);
+    reflector->n_list_bytes += take_object->body_len;
     return kinf__reflector_collect_item(reflector, take_object, err);
 }
 

@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "informer/saved.h"
+#include "reflector/reflector_priv.h"
 #include "unit/engine_fixture.h"
 
 #define BOOKMARK(rv)                                                                               \
@@ -112,6 +113,18 @@ static void the_watch_goes_on_where_it_was(void **state)
     assert_int_equal(kinf__informer_saved_wall_ms(f->informer), 0);
 }
 
+/* As long as their texts are, as of a list that was received: it says how the next one is asked for. */
+static void what_was_loaded_counts_as_a_list(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" BOOKMARK("20") "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+    assert_int_equal(f->informer->reflector->policy.expected_bytes,
+                     strlen(two.pods[0]) + strlen(two.pods[1]));
+}
+
 /* R4 */
 static void an_event_proves_nothing_but_itself(void **state)
 {
@@ -129,6 +142,39 @@ static void an_event_proves_nothing_but_itself(void **state)
     assert_null(kinf__informer_savable(f->informer));
     engine_expect_reason(f, "loaded from a file of 2023-11-14T22:13:20Z, the server has not");
     assert_int_equal(kinf_informer_wait_synced(f->informer, 10, &err), KINF_ERR_TIMEOUT);
+}
+
+static _Atomic(bool) may_index;
+
+static int index_later(const struct kinf_object *object, struct kinf_index_values *values,
+                       void *ctx)
+{
+    (void)object;
+    (void)values;
+    (void)ctx;
+    while (!atomic_load(&may_index))
+        sched_yield();
+    return 0;
+}
+
+/* R4: the bookmark that confirms is not the first one in the queue. */
+static void a_bookmark_that_waits_in_front_of_what_was_missed_proves_nothing(void **state)
+{
+    const struct kinf_index index = { .name = "later", .function = index_later };
+    struct engine_fixture *f = *state;
+
+    atomic_store(&may_index, false);
+    f->options.indices = &index;
+    f->options.n_indices = 1;
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\n" BOOKMARK("15") ADDED(POD("c", "18")) BOOKMARK("25")
+              ADDED(POD("d", "26")) "stall forever\n");
+    while (status_of(f).n_events < 2)
+        sched_yield();
+    atomic_store(&may_index, true);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@18", "add d@26", "synced");
+    expect_before(f, "add c@18", "synced");
+    expect_before(f, "synced", "add d@26");
 }
 
 /* R4: the server was at 20 when it was asked. */
@@ -373,7 +419,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, engine_set_up_in_order, engine_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_watch_goes_on_where_it_was),
+        TEST(what_was_loaded_counts_as_a_list),
         TEST(an_event_proves_nothing_but_itself),
+        TEST(a_bookmark_that_waits_in_front_of_what_was_missed_proves_nothing),
         TEST(an_event_behind_what_the_server_had_proves_the_rest),
         TEST(a_bookmark_before_what_the_server_had_proves_nothing),
         TEST(a_watch_that_brought_something_proves_nothing_by_its_end),
