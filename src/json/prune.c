@@ -1,6 +1,6 @@
 /*
- * Applying prune plans. Neighbours: scan.c, which scans what no path enters; plan.c, which built
- * the trie. The output is the input less some stretches, so copying is put off: everything between
+ * Applying prune plans. Neighbours: scan.c, which scans what stays and no path enters; cursor.c, which
+ * steps over what goes; plan.c, which built the trie. The output is the input less some stretches, so copying is put off: everything between
  * two stretches goes along in one piece. Invariant: what lies in front of `copied` is in the output
  * or was cut, and recursion follows the trie, so it is never deeper than a path has steps.
  */
@@ -116,19 +116,29 @@ static bool must_enter(const struct kinf__plan_node *node, enum mode mode, uint8
     }
 }
 
-/* By quotes and brackets alone: a value of a text that was scanned before, or one that goes. */
-static const uint8_t *step_over(const struct pruner *pruner, const uint8_t *at)
+static size_t len_of_known(const struct pruner *pruner, const uint8_t *at)
 {
-    struct kinf__json_cursor cursor;
-
     for (size_t i = 0; i < pruner->n_known; i++) {
         if (pruner->known[i].len != 0 && at == pruner->start + pruner->known[i].offset)
-            return at + pruner->known[i].len;
+            return pruner->known[i].len;
     }
-    kinf__json_cursor_init(
-        &cursor, (struct kinf_str){ (const char *)at, (size_t)(pruner->scanner.end - at) });
-    kinf__json_cursor_skip(&cursor);
-    return at + cursor.at;
+    return 0;
+}
+
+/* By quotes and brackets alone: a value of a text that was scanned before, or one that goes. */
+static const uint8_t *step_over(struct pruner *pruner, const uint8_t *at)
+{
+    size_t len = len_of_known(pruner, at);
+    struct kinf__json_cursor cursor;
+
+    if (len == 0) {
+        kinf__json_cursor_init(
+            &cursor, (struct kinf_str){ (const char *)at, (size_t)(pruner->scanner.end - at) });
+        kinf__json_cursor_skip(&cursor);
+        len = cursor.at;
+    }
+    kinf__json_scan_go_on(&pruner->scanner, at + len);
+    return at + len;
 }
 
 /* Whatever it is in, more comes behind it. */

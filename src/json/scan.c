@@ -355,16 +355,12 @@ const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const u
                                      unsigned depth)
 {
     const uint8_t *behind;
-    size_t offset;
 
     if (scanner->end - at < KINF__JSON_BLOCK || (*at | 0x20) != '{' ||
         !kinf__json_scan_compact(scanner, at, depth, &behind))
         return scan_tokens(scanner, at, depth);
-    if (behind == NULL)
-        return NULL;
-    offset = (size_t)(behind - scanner->start);
-    if (offset > scanner->n_loaded)
-        scanner->n_loaded = offset - offset % KINF__JSON_BLOCK;
+    if (behind != NULL)
+        kinf__json_scan_go_on(scanner, behind);
     return behind;
 }
 

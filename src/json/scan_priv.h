@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "json/block.h"
 #include "json/scan.h"
 
 struct kinf__json_scanner {
@@ -36,6 +37,15 @@ const uint8_t *kinf__json_scan_fail(struct kinf__json_scanner *scanner, int code
  */
 int kinf__json_scan_end(const struct kinf__json_scanner *scanner, struct kinf_str text,
                         const uint8_t *behind, size_t *ret_len);
+
+/* What lies in front of `at` was looked at in another way: its blocks are not loaded any more. */
+static inline void kinf__json_scan_go_on(struct kinf__json_scanner *scanner, const uint8_t *at)
+{
+    size_t offset = (size_t)(at - scanner->start);
+
+    if (offset > scanner->n_loaded)
+        scanner->n_loaded = offset - offset % KINF__JSON_BLOCK;
+}
 
 /* One value, white space in front allowed, inside `depth` containers. */
 const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const uint8_t *at,
