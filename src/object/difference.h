@@ -5,6 +5,8 @@
  *
  * Beside zstd with the other text for its prefix: a quarter of the time, and an eighth fewer bytes.
  *
+ * State files have differences as they are: another way to write them is another format (state_file.h).
+ *
  * Threads: any.
  */
 #ifndef KINF_OBJECT_DIFFERENCE_H

@@ -302,7 +302,7 @@ static bool check_labels(const struct kinf_object *object)
         object->labels_offset == KINF__LABELS_ABSENT)
         return object->labels_len == 0;
     len = text_with_labels(object).len;
-    return object->labels_len >= 2 && object->labels_offset < len &&
+    return object->labels_len >= 1 && object->labels_offset < len &&
            object->labels_len < len - object->labels_offset;
 }
 

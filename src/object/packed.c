@@ -24,12 +24,14 @@
 #define N_SHARES 8
 /* Readers that wait for the next one who reads; each has some 100 kB. */
 #define N_IDLE 4
-/* From so many owners on it is looked for those that have no objects any more. */
-#define N_OWNERS_FIRST 1024
-/* Of their texts, those that are at hand. */
+/* Of owners' texts, those that are at hand. */
 #define N_TEXTS 16
+/* A buffer above this is given back once it has served: such texts are rare. */
+#define TEXT_SIZE_KEPT ((size_t)256 << 10)
 
 #define NO_OWNER 0 /* in place of a hash */
+/* "[]" and white space: nobody */
+#define MIN_OWNERS 8
 
 enum slot { SLOT_LABELS, SLOT_OWNERS };
 
@@ -45,7 +47,8 @@ struct kinf__packing {
     struct kinf__buffer dictionary; /* whole before the first object that refers to it */
     _Atomic(struct reader *) idle[N_IDLE];
     struct kinf__json_plan *excerpt;
-    struct kinf__buffer kept; /* the paths that were asked for, a line each */
+    struct kinf__buffer kept; /* the paths that were asked for, a line each; those of make_packing()
+                               * are a matter of the state file's format */
 };
 
 struct owner {
@@ -66,7 +69,7 @@ struct kinf__packer {
     struct kinf__buffer excerpt;
     struct kinf__buffer packed;
     struct kinf__hmap owners;
-    size_t n_owners_max; /* until idle ones are forgotten */
+    size_t sweep_at; /* the bucket of them that is looked at next */
     struct text texts[N_TEXTS];
 };
 
@@ -131,54 +134,76 @@ static void give_reader_back(struct kinf__packing *packing, struct reader *reade
     free_reader(reader);
 }
 
-static bool inflate_by_dictionary(struct reader *reader, const struct kinf__packed *packed,
-                                  char *buf, size_t len)
+static int inflate_by_dictionary(struct reader *reader, const struct kinf__packed *packed,
+                                 char *buf, size_t len)
 {
     const struct kinf__buffer *dictionary = &packed->packing->dictionary;
 
     return ZSTD_decompress_usingDict(reader->zstd, buf, len, packed->bytes.bytes, packed->bytes.len,
-                                     dictionary->bytes, dictionary->len) == len;
+                                     dictionary->bytes, dictionary->len) == len
+               ? 0
+               : KINF_ERR_PARSE;
+}
+
+static void forget_text(struct reader *reader)
+{
+    reader->bytes.len = 0;
+    reader->text.len = 0;
+    if (reader->text.size > TEXT_SIZE_KEPT)
+        kinf__buffer_release(&reader->text);
 }
 
 /* Its text is at hand then. The same bytes by the same dictionary are the same text. */
-static bool read_like(struct reader *reader, const struct kinf_object *like)
+static int read_like(struct reader *reader, const struct kinf_object *like)
 {
     struct kinf__packed packed = kinf__object_packed(like);
+    int r;
 
     if (kinf_str_equal(kinf__buffer_str(&reader->bytes), packed.bytes))
-        return true;
-    reader->bytes.len = 0;
-    reader->text.len = 0;
-    if (kinf__buffer_reserve(&reader->text, like->body_len) < 0 ||
-        !inflate_by_dictionary(reader, &packed, reader->text.bytes, like->body_len) ||
-        kinf__buffer_append_str(&reader->bytes, packed.bytes) < 0)
-        return false;
-    reader->text.len = like->body_len;
-    return true;
+        return 0;
+    forget_text(reader);
+    if (kinf__buffer_reserve(&reader->text, like->body_len) < 0)
+        return KINF_ERR_NO_MEMORY;
+    r = inflate_by_dictionary(reader, &packed, reader->text.bytes, like->body_len);
+    if (r == 0)
+        r = kinf__buffer_append_str(&reader->bytes, packed.bytes);
+    if (r == 0)
+        reader->text.len = like->body_len;
+    return r;
 }
 
-static bool inflate_by_like(struct reader *reader, const struct kinf__packed *packed, char *buf,
-                            size_t len)
+static int inflate_by_like(struct reader *reader, const struct kinf__packed *packed, char *buf,
+                           size_t len)
 {
-    return read_like(reader, packed->like) &&
-           kinf__difference_read(packed->bytes, kinf__buffer_str(&reader->text), buf, len);
+    int r = read_like(reader, packed->like);
+
+    if (r == 0 && !kinf__difference_read(packed->bytes, kinf__buffer_str(&reader->text), buf, len))
+        r = KINF_ERR_PARSE;
+    if (reader->text.size > TEXT_SIZE_KEPT)
+        forget_text(reader);
+    return r;
 }
 
 int kinf__packing_inflate(const struct kinf__packed *packed, char *buf, size_t len)
 {
     struct reader *reader = take_reader(packed->packing);
-    bool is_done;
+    int r;
 
     if (reader == NULL)
         return KINF_ERR_NO_MEMORY;
-    is_done = packed->like != NULL ? inflate_by_like(reader, packed, buf, len)
-                                   : inflate_by_dictionary(reader, packed, buf, len);
+    r = packed->like != NULL ? inflate_by_like(reader, packed, buf, len)
+                             : inflate_by_dictionary(reader, packed, buf, len);
     give_reader_back(packed->packing, reader);
-    return is_done ? 0 : KINF_ERR_NO_MEMORY; /* what was compressed here has no other reason */
+    return r;
 }
 
+/* Elements that were left out have moved the others. */
 bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_path *path)
 {
+    for (size_t i = 0; i < path->n_steps; i++) {
+        if (path->steps[i].type == KINF__PATH_INDEX)
+            return false;
+    }
     return kinf__json_plan_keeps(packing->excerpt, path);
 }
 
@@ -198,28 +223,36 @@ static void forget(struct kinf__packer *packer, struct owner *owner)
     free(owner);
 }
 
-/* All, or those whose first object nobody else has any more. */
-static void forget_owners(struct kinf__packer *packer, bool only_idle)
+/* Of a bucket: all, or those whose first object nobody else has any more. */
+static void forget_some(struct kinf__packer *packer, size_t bucket, bool only_idle)
 {
-    for (size_t i = 0; i < packer->owners.n_buckets; i++) {
-        for (struct kinf__hmap_node *node = packer->owners.buckets[i], *next; node != NULL;
-             node = next) {
-            struct owner *owner = KINF__CONTAINER_OF(node, struct owner, node);
+    for (struct kinf__hmap_node *node = packer->owners.buckets[bucket], *next; node != NULL;
+         node = next) {
+        struct owner *owner = KINF__CONTAINER_OF(node, struct owner, node);
 
-            next = node->next;
-            if (!only_idle || kinf__object_is_ours_alone(owner->like))
-                forget(packer, owner);
-        }
+        next = node->next;
+        if (!only_idle || kinf__object_is_ours_alone(owner->like))
+            forget(packer, owner);
     }
 }
 
-/* So there are at most twice as many as have objects. Errors: KINF_ERR_NO_MEMORY. */
+static void forget_all(struct kinf__packer *packer)
+{
+    for (size_t i = 0; i < packer->owners.n_buckets; i++)
+        forget_some(packer, i, false);
+    kinf__hmap_release(&packer->owners);
+}
+
+/* A step with each object, so that whoever has gone is forgotten soon, and nobody waits for that. */
+static void sweep(struct kinf__packer *packer)
+{
+    if (packer->owners.n_buckets != 0)
+        forget_some(packer, packer->sweep_at++ & (packer->owners.n_buckets - 1), true);
+}
+
+/* Errors: KINF_ERR_NO_MEMORY. */
 static int add_owner(struct kinf__packer *packer, uint64_t hash, struct owner **ret_owner)
 {
-    if (packer->owners.n_nodes == packer->n_owners_max) {
-        forget_owners(packer, true);
-        packer->n_owners_max = N_OWNERS_FIRST + 2 * packer->owners.n_nodes;
-    }
     *ret_owner = calloc(1, sizeof **ret_owner);
     if (*ret_owner == NULL || kinf__hmap_insert(&packer->owners, &(*ret_owner)->node, hash) < 0) {
         free(*ret_owner);
@@ -283,7 +316,6 @@ int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
     if (packer == NULL)
         return kinf__error_no_memory(err);
     packer->dictionary_size = KINF__PACKED_DICTIONARY;
-    packer->n_owners_max = N_OWNERS_FIRST;
     r = make_packing(&packer->packing, err);
     packer->zstd = ZSTD_createCCtx();
     if (r == 0 && packer->zstd == NULL)
@@ -300,8 +332,7 @@ void kinf__packer_free(struct kinf__packer *packer)
 {
     if (packer == NULL)
         return;
-    forget_owners(packer, false);
-    kinf__hmap_release(&packer->owners);
+    forget_all(packer);
     for (size_t i = 0; i < N_TEXTS; i++) {
         kinf_object_unref(packer->texts[i].of);
         kinf__buffer_release(&packer->texts[i].bytes);
@@ -357,6 +388,14 @@ static int gather(struct kinf__packer *packer, struct kinf_str text)
     return dictionary->len == packer->dictionary_size ? make_dictionary(packer) : 0;
 }
 
+static void forget_base(struct text *text)
+{
+    kinf_object_unref(KINF__TAKE(text->of));
+    text->bytes.len = 0;
+    if (text->bytes.size > TEXT_SIZE_KEPT)
+        kinf__buffer_release(&text->bytes);
+}
+
 /* Errors: KINF_ERR_NO_MEMORY. */
 static int read_text(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *like,
                      struct kinf_str *ret_text)
@@ -365,11 +404,10 @@ static int read_text(struct kinf__packer *packer, uint64_t hash, const struct ki
     struct kinf__packed packed = kinf__object_packed(like);
 
     if (text->of != like) {
-        kinf_object_unref(KINF__TAKE(text->of));
-        text->bytes.len = 0;
+        forget_base(text);
         if (kinf__buffer_reserve(&text->bytes, like->body_len) < 0 ||
             kinf__packing_inflate(&packed, text->bytes.bytes, like->body_len) < 0)
-            return KINF_ERR_NO_MEMORY;
+            return KINF_ERR_NO_MEMORY; /* it was made here, or tried when a file was read */
         text->of = kinf_object_ref(like);
     }
     *ret_text = (struct kinf_str){ text->bytes.bytes, like->body_len };
@@ -428,7 +466,7 @@ static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str t
 {
     struct kinf_str in = owners->is_dropped ? text : kinf__buffer_str(&packer->excerpt);
 
-    return owners->n_found == 1
+    return owners->n_found == 1 && owners->type == KINF__JSON_ARRAY && owners->len > MIN_OWNERS
                ? kinf__hash((struct kinf_str){ in.bytes + owners->offset, owners->len })
                : NO_OWNER;
 }
@@ -467,6 +505,7 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
     uint64_t owner;
     int r;
 
+    sweep(packer);
     if (make_excerpt(packer, &smaller, &owner) < 0)
         return kinf__error_no_memory(err);
     known = owner != NO_OWNER ? find_owner(packer, owner) : NULL;
@@ -535,9 +574,9 @@ static int know(struct kinf__packer *packer, const struct kinf_object *object,
     uint64_t owner;
     int r;
 
-    if (kinf__object_body(object, &scratch, &parts.body) < 0)
-        return kinf__error_no_memory(err);
-    r = make_excerpt(packer, &parts, &owner);
+    r = kinf__object_body(object, &scratch, &parts.body);
+    if (r == 0)
+        r = make_excerpt(packer, &parts, &owner);
     if (r < 0)
         return r == KINF_ERR_NO_MEMORY
                    ? kinf__error_no_memory(err)
@@ -547,11 +586,12 @@ static int know(struct kinf__packer *packer, const struct kinf_object *object,
 }
 
 int kinf__packer_know(struct kinf__packer *packer, const struct kinf_object *const *objects,
-                      size_t n, struct kinf_error *err)
+                      size_t n, const struct kinf__stop *stop, struct kinf_error *err)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = know(packer, objects[i], err);
+        r = kinf__stop_is_set(stop) ? kinf__error_set(err, KINF_ERR_STOPPED, "stopped")
+                                    : know(packer, objects[i], err);
     return r;
 }

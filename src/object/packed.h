@@ -9,11 +9,15 @@
  *
  * Objects of one owner are nearly the same, as the pods of a ReplicaSet are: the first of them is
  * compressed by the dictionary, the others are told by its text (difference.h), in a quarter of that.
- * An owner is known as long as there are objects that need that first one.
+ * An owner is known as long as there are objects that need that first one; then it is forgotten with the
+ * objects that come next.
  * Who reads one of them inflates the first one, too, unless it was the same owner's that was read last.
  *
  * Beside the compressed text stands an excerpt of it, which is JSON of the same form: the labels, and
  * what the packer was told to keep readable. Who looks for one of these inflates nothing.
+ *
+ * State files have excerpts and bytes as they are (state_object.h): whoever changes how these are made, here
+ * or in difference.c, makes another format of state_file.h.
  *
  * Lifetimes: what the objects are read by (struct kinf__packing) is theirs together, and outlives the
  * packer as long as one of them is there.
@@ -21,6 +25,7 @@
 #ifndef KINF_OBJECT_PACKED_H
 #define KINF_OBJECT_PACKED_H
 
+#include "base/stop.h"
 #include "object/object.h"
 
 #define KINF__PACKED_DICTIONARY ((size_t)128 << 10)
@@ -41,7 +46,8 @@ struct kinf__packed kinf__object_packed(const struct kinf_object *object);
 
 struct kinf__packing *kinf__packing_ref(struct kinf__packing *packing);
 void kinf__packing_unref(struct kinf__packing *packing);
-/* Writes the text, which has `len` bytes. Any thread. Errors: KINF_ERR_NO_MEMORY. */
+/* Writes the text, which has `len` bytes. Any thread. Errors: KINF_ERR_NO_MEMORY; KINF_ERR_PARSE of what a
+ * file had, which nobody has compressed so. */
 KINF_MUST_CHECK int kinf__packing_inflate(const struct kinf__packed *packed, char *buf, size_t len);
 /* Whether the excerpts have all that is at `path`. */
 bool kinf__packing_keeps(const struct kinf__packing *packing, const struct kinf_path *path);
@@ -77,9 +83,9 @@ struct kinf_str kinf__packing_kept(const struct kinf__packing *packing);
 KINF_MUST_CHECK int kinf__packer_resume(struct kinf__packer *packer, struct kinf_str dictionary,
                                         struct kinf_str kept, struct kinf_error *err);
 /* By the texts of these objects of its packing others of their owners are told from now on. Errors
- * besides: KINF_ERR_PARSE (one of the texts is none of an object). */
+ * besides: KINF_ERR_PARSE (one of the texts is none of an object), KINF_ERR_STOPPED. */
 KINF_MUST_CHECK int kinf__packer_know(struct kinf__packer *packer,
                                       const struct kinf_object *const *objects, size_t n,
-                                      struct kinf_error *err);
+                                      const struct kinf__stop *stop, struct kinf_error *err);
 
 #endif

@@ -258,7 +258,8 @@ static int begin(const struct kinf__state_folder *folder, const char *name, int 
  * for its dictionary. */
 static int take_packing(struct kinf__sealed_reader *reader, const struct head *head,
                         const struct kinf_type *type, struct kinf__packer *packer,
-                        struct kinf__state_bases *bases, struct kinf_error *err)
+                        struct kinf__state_bases *bases, const struct kinf__stop *stop,
+                        struct kinf_error *err)
 {
     struct kinf_str dictionary = kinf__buffer_str(&head->texts[HEAD_DICTIONARY]);
     int failed;
@@ -272,7 +273,7 @@ static int take_packing(struct kinf__sealed_reader *reader, const struct head *h
     if (failed < 0)
         return failed;
     bases->packing = kinf__packing_ref(kinf__packer_packing(packer));
-    return kinf__state_take_bases(reader, type, head->n_bases, bases, err);
+    return kinf__state_take_bases(reader, type, head->n_bases, bases, stop, err);
 }
 
 int kinf__state_file_load(const struct kinf__state_folder *folder, const char *name,
@@ -290,14 +291,14 @@ int kinf__state_file_load(const struct kinf__state_folder *folder, const char *n
     if (failed == 0)
         failed = check_head(&head, identity, err);
     if (failed == 0)
-        failed = take_packing(&reader, &head, identity->type, packer, &bases, err);
+        failed = take_packing(&reader, &head, identity->type, packer, &bases, stop, err);
     if (failed == 0)
         failed =
             kinf__state_load(&reader, identity->type, &bases, callback, ctx, stop, &n_objects, err);
     if (failed == 0 && n_objects != head.n_objects)
         failed = kinf__state_malformed(err);
     if (failed == 0)
-        failed = kinf__packer_know(packer, bases.items, bases.n_items, err);
+        failed = kinf__packer_know(packer, bases.items, bases.n_items, stop, err);
     if (failed == 0)
         fill_origin(&head, ret_origin);
     kinf__state_bases_release(&bases);

@@ -22,7 +22,8 @@
  *      an error that says so, and no object of it is to be used.
  *  F3  A file that was there stays until the new one is whole and on the disk.
  *
- * The bodies are not parsed again: the file is as good as its owner, who alone can write it.
+ * The bodies are not parsed again, but for those by which others are told: the file is as good as its owner,
+ * who alone can write it.
  *
  * Threads: any thread; of one file one at a time.
  */

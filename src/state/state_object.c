@@ -7,6 +7,7 @@
  */
 #include "state/state_object.h"
 
+#include <inttypes.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,9 @@ static int put_packed(struct kinf__sealed_writer *writer, const struct kinf__sta
     struct kinf__object_parts places;
     int failed;
 
+    if (object->body_len > KINF__SEALED_TEXT_MAX)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "an object of %" PRIu32 " bytes",
+                               object->body_len);
     kinf__object_tell_places(object, &places);
     failed = put_outside(writer, FORM_PACKED, object, &places, err);
     if (failed == 0)
@@ -307,9 +311,8 @@ static int take_names(struct kinf_str *rest, struct kinf__object_parts *parts,
         failed = take_name(rest, &parts->uid, err);
     if (failed == 0)
         failed = take_name(rest, &parts->resource_version, err);
-    return failed == 0 && (parts->name.len == 0 ||
-                           (parts->name_space.len != 0 && !parts->type->namespaced) ||
-                           memchr(parts->name.bytes, '/', parts->name.len) != NULL)
+    return failed == 0 &&
+                   (parts->name.len == 0 || memchr(parts->name.bytes, '/', parts->name.len) != NULL)
                ? kinf__state_malformed(err)
                : failed;
 }
@@ -428,7 +431,8 @@ int kinf__state_take_object(struct kinf_str *rest, const struct kinf_type *type,
 
 /* Those of one section. While they are read there are none to be told by: each is by the dictionary. */
 static int take_bases_of(struct kinf__sealed_section *section, const struct kinf_type *type,
-                         struct kinf__state_bases *bases, struct kinf_error *err)
+                         struct kinf__state_bases *bases, const struct kinf__stop *stop,
+                         struct kinf_error *err)
 {
     const struct kinf__state_bases none = { .packing = bases->packing };
     struct kinf_str rest;
@@ -438,6 +442,8 @@ static int take_bases_of(struct kinf__sealed_section *section, const struct kinf
     while (failed == 0 && rest.len != 0) {
         const struct kinf_object *base = NULL;
 
+        if (kinf__stop_is_set(stop))
+            return kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it");
         failed = kinf__state_take_object(&rest, type, &none, &base, err);
         if (base != NULL && !base->is_packed) {
             kinf_object_unref(base);
@@ -451,7 +457,7 @@ static int take_bases_of(struct kinf__sealed_section *section, const struct kinf
 
 int kinf__state_take_bases(struct kinf__sealed_reader *reader, const struct kinf_type *type,
                            uint64_t n_bases, struct kinf__state_bases *bases,
-                           struct kinf_error *err)
+                           const struct kinf__stop *stop, struct kinf_error *err)
 {
     struct kinf__sealed_section section = { .text_len = 0 };
     int failed = 0;
@@ -460,7 +466,7 @@ int kinf__state_take_bases(struct kinf__sealed_reader *reader, const struct kinf
         failed = kinf__sealed_next(reader, &section, err);
         if (failed == 0)
             failed = section.text_len == 0 ? kinf__state_malformed(err)
-                                           : take_bases_of(&section, type, bases, err);
+                                           : take_bases_of(&section, type, bases, stop, err);
     }
     kinf__sealed_section_release(&section);
     return failed == 0 && bases->n_items != n_bases ? kinf__state_malformed(err) : failed;

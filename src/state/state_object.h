@@ -12,6 +12,7 @@
 
 #include <kinformer/indexer.h>
 
+#include "base/stop.h"
 #include "object/packed.h"
 #include "state/sealed.h"
 
@@ -50,10 +51,12 @@ KINF_MUST_CHECK int kinf__state_put_number(struct kinf__sealed_writer *writer, u
 
 /* --- reading --- */
 
-/* Reads the sections of so many; the packing is set. Errors: of the reader, KINF_ERR_PARSE. */
+/* Reads the sections of so many; the packing is set. Errors: of the reader, KINF_ERR_PARSE,
+ * KINF_ERR_STOPPED. */
 KINF_MUST_CHECK int kinf__state_take_bases(struct kinf__sealed_reader *reader,
                                            const struct kinf_type *type, uint64_t n_bases,
-                                           struct kinf__state_bases *bases, struct kinf_error *err);
+                                           struct kinf__state_bases *bases,
+                                           const struct kinf__stop *stop, struct kinf_error *err);
 /* Take what stands at the front of a section's text, and is that text's. Errors: KINF_ERR_PARSE,
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__state_take_object(struct kinf_str *rest, const struct kinf_type *type,

@@ -318,6 +318,29 @@ static void a_file_of_somebody_elses_is_refused(void **state)
     expect_loaded(f, "7");
 }
 
+/* What is decoded can be saved, however odd: a namespace that its type does not have, labels that are none. */
+static void what_odd_servers_send_comes_back(void **state)
+{
+    static const char text[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
+                               "\"resourceVersion\":\"3\",\"labels\":1}}";
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_object *object;
+    struct loaded loaded;
+
+    assert_int_equal(kinf_type_intern("", "v1", "Node", "nodes", false, &f->identity.type, &err),
+                     0);
+    assert_int_equal(
+        kinf_object_new_from_json(f->identity.type, text, sizeof text - 1, &object, &err), 0);
+    assert_int_equal(kinf_indexer_replace(f->indexer, &object, 1, "7", &err), 0);
+    kinf_object_unref(object);
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    assert_int_equal(load(f, &loaded, &err), 0);
+    assert_int_equal(loaded.n_items, 1);
+    assert_string_equal(kinf_object_key(loaded.items[0]), "n/a");
+    release(&loaded);
+}
+
 /* F2 */
 static void what_others_could_have_written_is_refused(void **state)
 {
@@ -740,6 +763,7 @@ int main(void)
         TEST(a_flipped_bit_is_refused),
         TEST(a_file_of_another_format_is_refused),
         TEST(a_file_of_somebody_elses_is_refused),
+        TEST(what_odd_servers_send_comes_back),
         TEST(what_others_could_have_written_is_refused),
         TEST(a_folder_is_ones_own),
         TEST(names_stay_in_the_folder),
