@@ -124,13 +124,20 @@ static int start(struct kinf__errand *errand, enum kinf__errand_kind kind,
 
 /* --- reading the configuration again --- */
 
+static bool are_same_users(const struct kinf__config *a, const struct kinf__config *b)
+{
+    return a->n_unix_users == b->n_unix_users &&
+           (a->n_unix_users == 0 ||
+            memcmp(a->unix_users, b->unix_users, a->n_unix_users * sizeof *a->unix_users) == 0);
+}
+
 /* What is decided once, at start. */
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
     if (!kinf__strings_equal(&now->listen, &wanted->listen) ||
         !kinf__text_equal(now->health_listen, wanted->health_listen) ||
         !kinf__text_equal(now->access_log, wanted->access_log) ||
-        now->unix_mode != wanted->unix_mode || now->n_unix_users != wanted->n_unix_users ||
+        now->unix_mode != wanted->unix_mode || !are_same_users(now, wanted) ||
         !kinf__text_equal(now->cert_file, wanted->cert_file) ||
         !kinf__text_equal(now->key_file, wanted->key_file) ||
         !kinf__text_equal(now->client_ca_file, wanted->client_ca_file) ||

@@ -14,9 +14,9 @@ class ServeReloadTest(unittest.TestCase):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
         self.path = os.path.join(self.folder, "config.yaml")
 
-    def write(self, *resources):
+    def write(self, *resources, more=""):
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write("listen: [\"127.0.0.1:0\"]\nresources:\n" + "".join(f"- {{{item}}}\n" for item in resources))
+            file.write(more + "listen: [\"127.0.0.1:0\"]\nresources:\n" + "".join(f"- {{{item}}}\n" for item in resources))
 
     def reload(self, served):
         served.daemon.process.send_signal(signal.SIGHUP)
@@ -41,6 +41,17 @@ class ServeReloadTest(unittest.TestCase):
                 served.daemon.wait_logged("configuration read again")
                 wait_until(lambda: ask(served, "/readyz/nodes")[0] == 200, "nodes are served")
                 served.daemon.stop()
+
+    def test_other_users_of_a_socket_need_a_restart_and_are_told_of(self):
+        more = f"unixMode: \"0600\"\nunixUsers: [{os.getuid()}]\n"
+        self.write("resource: configmaps", more=more)
+        with Served("--config", self.path, resource=()) as served:
+            self.reload(served)
+            self.assertEqual(served.daemon.count_log("change only by a restart"), 0)
+            self.write("resource: configmaps", more=more.replace(str(os.getuid()), str(os.getuid() + 1)))
+            served.daemon.process.send_signal(signal.SIGHUP)
+            served.daemon.wait_logged("unix..., tls, auth, maxStaleness and passThrough change only by a restart")
+            served.daemon.stop()
 
     def test_what_takes_anothers_place_takes_its_name(self):
         self.write("resource: configmaps", "resource: namespaces")
