@@ -166,9 +166,10 @@ int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
     return fifo->closed ? KINF_ERR_STOPPED : 0;
 }
 
+/* Whoever aborts sets `stop` before it has the lock. */
 static size_t len_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
 {
-    return fifo->aborted ? 0 : fifo->ops->len_locked(fifo);
+    return fifo->aborted || kinf__stop_is_set(&fifo->stop) ? 0 : fifo->ops->len_locked(fifo);
 }
 
 void kinf__fifo_populate_locked(struct kinf_deltafifo *fifo)

@@ -64,7 +64,7 @@ struct kinf__listener {
     /* guarded by lock */
     struct kinf__backlog *backlog;
     size_t n_unsynced; /* subscriptions that have not told their initial list */
-    bool is_waiting;   /* for the next push to wake the thread, or to set the waker */
+    bool is_waiting;   /* for kinf__listener_wake() to wake the thread, or to set the waker */
 
     /* owned by who tells: its thread, or who dispatches it */
     size_t n_initial_told;     /* subscriptions whose snapshot has been told */
@@ -118,7 +118,7 @@ void kinf__listener_remove(struct kinf__listener *listener);
 void kinf__listener_run(struct kinf__listener *listener, const void *owner);
 /* Of a dispatched one: tells `max` at most of what is there, and returns how many. */
 size_t kinf__listener_tell(struct kinf__listener *listener, size_t max, const void *owner);
-/* How many are to be told. If none is, the next push sets the waker; before, it would be set over
+/* How many are to be told. If none is, kinf__listener_wake() sets the waker when something was pushed; before, it would be set over
  * and over. */
 size_t kinf__listener_arm(struct kinf__listener *listener);
 

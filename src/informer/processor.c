@@ -1,5 +1,5 @@
 /*
- * What one informer tells to whom. Neighbours: handle_deltas.c begins and commits changes,
+ * What one informer tells to whom. Neighbours: handle_deltas.c begins changes and distributes them,
  * handlers.c lets handlers join and leave.
  *
  * Invariant: a subscription is told a change exactly if its snapshot does not have it, which is one

@@ -1,12 +1,12 @@
 /*
  * The processor: what one informer tells, and to whom.
  *
- * A change of the store is announced (begin), made, and told (commit). The store is changed without
+ * A change of the store is announced (begin), made, and told (distribute). The store is changed without
  * a lock, since index functions are user code; who subscribes in between has a snapshot with the
  * change, or with as many writes as when it began, and only in the second case is told of it.
  *
  * Mirrors: cache.sharedProcessor.
- * Threads: any thread; begin, commit and cancel on the one that pops (informer.h).
+ * Threads: any thread; begin, distribute and cancel on the one that pops (informer.h).
  */
 #ifndef KINF_INFORMER_PROCESSOR_H
 #define KINF_INFORMER_PROCESSOR_H
@@ -65,7 +65,7 @@ KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, in
 /* --- distribution --- */
 
 /* The store is about to change. Makes sure that everybody can be told what is in the batch, which
- * stays as it is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
+ * stays as it is until distribute or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
 KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
                                           const struct kinf__batch *batch);
 /* It has changed: queues what is told for everybody. Who sleeps is told at

@@ -1,8 +1,9 @@
 /*
  * From text to object. Neighbours: the reflector decodes what it receives, src/json scans and
- * prunes. One pass over the text validates it, leaves out what the plan drops and notes where the
- * identity stands; an object is made only if the store has no equal one. Invariant: what the
- * captures point to has been scanned, so nothing here meets malformed JSON.
+ * prunes. One pass over the text validates what stays, leaves out what the plan drops and notes where the
+ * identity stands; an object is made only if the store has no equal one. Invariant: what is read of the
+ * captures has been scanned, so nothing here meets malformed JSON; containers that the plan drops have
+ * not, and check_member() refuses these.
  */
 #include "object/object.h"
 
@@ -472,15 +473,16 @@ int kinf__object_decode(struct kinf__object_decoder *decoder, struct kinf_str te
 
     decoder->body.len = 0;
     r = kinf__json_prune(decoder->plan->json, text, is_final, &decoder->body, found.captures, &len);
-    if (r < 0) {
-        *ret_len = 0;
-        if (r == KINF_ERR_NO_MEMORY)
-            return kinf__error_no_memory(err);
-        return r == KINF_ERR_TRUNCATED ? r : kinf__json_error(err, r, text, len);
-    }
-    *ret_len = len;
+    *ret_len = r < 0 ? 0 : len;
     found.body = kinf__buffer_str(&decoder->body);
-    r = make_object(decoder, &found, ret_object, err);
+    if (r == 0)
+        r = make_object(decoder, &found, ret_object, err);
+    else if (r == KINF_ERR_NO_MEMORY)
+        (void)kinf__error_no_memory(err);
+    else if (r == KINF_ERR_TRUNCATED)
+        return r; /* more is to come */
+    else
+        r = kinf__json_error(err, r, text, len);
     if (decoder->body.size > BODY_SIZE_KEPT)
         kinf__buffer_release(&decoder->body);
     return r;

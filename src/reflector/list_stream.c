@@ -491,6 +491,13 @@ static int run(struct kinf__list_stream *stream, struct kinf_str text, bool is_f
 
 /* Puts as much behind the tail as the value that is next may need, and takes what is complete.
  * *ret_used is how much of the piece is done with. */
+static void drop_tail(struct kinf__list_stream *stream)
+{
+    stream->tail.len = 0;
+    if (stream->tail.size > TAIL_SIZE_KEPT)
+        kinf__buffer_release(&stream->tail);
+}
+
 static int feed_tail(struct kinf__list_stream *stream, struct kinf_str piece, size_t *ret_used,
                      struct kinf_error *err)
 {
@@ -513,7 +520,7 @@ static int feed_tail(struct kinf__list_stream *stream, struct kinf_str piece, si
         return 0;
     }
     *ret_used = used - before;
-    stream->tail.len = 0;
+    drop_tail(stream);
     return 0;
 }
 
@@ -535,9 +542,7 @@ void kinf__list_stream_release(struct kinf__list_stream *stream)
 void kinf__list_stream_reset(struct kinf__list_stream *stream)
 {
     stream->state = KINF__LIST_START;
-    stream->tail.len = 0;
-    if (stream->tail.size > TAIL_SIZE_KEPT)
-        kinf__buffer_release(&stream->tail);
+    drop_tail(stream);
     stream->retry_len = 0;
     stream->hold_len = 0;
     stream->has_items = false;
@@ -576,7 +581,7 @@ int kinf__list_stream_finish(struct kinf__list_stream *stream, struct kinf_error
 
     if (r < 0)
         return r;
-    stream->tail.len = 0;
+    drop_tail(stream);
     if (stream->state != KINF__LIST_END)
         return kinf__error_set(err, KINF_ERR_TRUNCATED, "the list ends before its JSON does");
     if (!stream->has_items)

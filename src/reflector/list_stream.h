@@ -6,7 +6,7 @@
  * only when twice as much is there, so small pieces cost no more than a logarithm. An item may be
  * held back until more bytes come, at the latest until finish. An item that is too large or nested
  * too deep is passed over by its brackets without being kept, and reported; so is one that is JSON
- * but no object of the decoder's type. Text that is no JSON ends the list.
+ * but no object of the decoder's type. Text that is no JSON ends the list, but inside of what the plan drops.
  *
  * Threads: one thread per object.
  */

@@ -330,6 +330,10 @@ static void small_pieces_of_a_large_item_stay_cheap(void **state)
     stream_driver_init_list(&list, "Thing", MAX_OBJECT_BYTES);
     must(stream_driver_decode(&list, text.bytes, text.len, (struct test_cut){ .step = 1 }, NULL));
     assert_string_equal(list.text.bytes, "a/x@1 a/y@1 rv=5");
+    /* Of which nothing is kept when they are over. */
+    assert_in_range(list.max_tail, SIZE, 4 * SIZE);
+    assert_in_range(list.list.tail.size, 0, SIZE);
+    assert_in_range(list.decoder.body.size, 0, SIZE);
     stream_driver_release(&list);
 }
 
