@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#define OBJECTS_A_LOOK 256 /* at whether it is to stop */
 #define N_LISTED_FIRST 64
 
 /* --- what is left out --- */
@@ -286,8 +287,16 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     return 0;
 }
 
+static bool is_news(const struct kinf__reflector *reflector, const struct kinf_object *item)
+{
+    const struct kinf_object *known = kinf_snapshot_get(reflector->known, kinf_object_key(item));
+
+    return known == NULL ||
+           strcmp(kinf_object_resource_version(known), kinf_object_resource_version(item)) != 0;
+}
+
 /* Whether what was listed is not what is stored, by their versions: a transform may have changed
- * what is stored. */
+ * what is stored. Nobody asks any more when it is to stop. */
 bool kinf__reflector_has_news(const struct kinf__reflector *reflector)
 {
     const struct kinf__listed *listed = &reflector->listed;
@@ -295,11 +304,8 @@ bool kinf__reflector_has_news(const struct kinf__reflector *reflector)
     if (reflector->known == NULL)
         return false; /* untested: an informer's reflector always knows its store */
     for (size_t i = 0; i < listed->n_items; i++) {
-        const struct kinf_object *known =
-            kinf_snapshot_get(reflector->known, kinf_object_key(listed->items[i]));
-
-        if (known == NULL || strcmp(kinf_object_resource_version(known),
-                                    kinf_object_resource_version(listed->items[i])) != 0)
+        if (is_news(reflector, listed->items[i]) ||
+            (i % OBJECTS_A_LOOK == 0 && kinf__waker_is_set(&reflector->interrupted)))
             return true;
     }
     return kinf_snapshot_count(reflector->known) != listed->n_items;
