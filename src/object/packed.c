@@ -571,7 +571,7 @@ static int know(struct kinf__packer *packer, const struct kinf_object *object,
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__object_parts parts = { .type = object->type };
-    uint64_t owner;
+    uint64_t owner = NO_OWNER;
     int r;
 
     r = kinf__object_body(object, &scratch, &parts.body);
