@@ -72,7 +72,12 @@ def expressions():
 class Counted(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.served = cls.enterClassContext(Served("--namespace", SPACE, "--exec", "cat > /dev/null", resource=("configmaps",)))
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"stateDir": os.path.join(folder, "state"), "handlers": [{"exec": ["sh", "-c", "cat > /dev/null"]}],
+                       "resources": [{"resource": "configmaps", "namespaces": [SPACE]}]}, file)
+        cls.served = cls.enterClassContext(Served("--config", path, resource=()))
 
     def test_promtool_finds_nothing_to_say_of_a_real_answer(self):
         ask(self.served, MAPS)
@@ -115,6 +120,8 @@ class Counted(unittest.TestCase):
             ([(handler % "running", "0x60")], ["KinformerHandlerDown"]),
             ([(handler % "running", "1x60"), (handler % "errors_total", "0+2x60")], ["KinformerHandlerFails"]),
             ([(handler % "backlog", "0+100x60")], ["KinformerHandlerBehind"]),
+            ([(f'kinformer_state_failures_total{{{at},file="pods"}}', "3x60")], []),
+            ([(f'kinformer_state_failures_total{{{at},file="pods"}}', "0x30 1x30")], ["KinformerStateNotWritten"]),
         )
         with open(ALERTS, encoding="utf-8") as file:
             names = re.findall(r"alert: (\S+)", file.read())

@@ -43,12 +43,11 @@ class ServeReloadTest(unittest.TestCase):
                 served.daemon.stop()
 
     def test_other_users_of_a_socket_need_a_restart_and_are_told_of(self):
-        more = f"unixMode: \"0600\"\nunixUsers: [{os.getuid()}]\n"
-        self.write("resource: configmaps", more=more)
+        self.write("resource: configmaps", more=f"unixUsers: [{os.getuid()}]\n")
         with Served("--config", self.path, resource=()) as served:
             self.reload(served)
             self.assertEqual(served.daemon.count_log("change only by a restart"), 0)
-            self.write("resource: configmaps", more=more.replace(str(os.getuid()), str(os.getuid() + 1)))
+            self.write("resource: configmaps", more=f"unixUsers: [{os.getuid() + 1}]\n")
             served.daemon.process.send_signal(signal.SIGHUP)
             served.daemon.wait_logged("unix..., tls, auth, maxStaleness and passThrough change only by a restart")
             served.daemon.stop()
