@@ -327,12 +327,19 @@ static void await(struct kinf__own_write *write, struct item *item, enum awaited
     kinf__list_push_back(&write->call->written->items, &item->node);
 }
 
-/* The later version includes the earlier one. */
-static void drop_earlier(struct kinf__own_write *write, const struct kinf__trigger *trigger)
+/* Of one object the later version includes the earlier one. What a write has not changed is answered with
+ * an old version, and says nothing of other objects'. */
+static void drop_earlier(struct kinf__own_write *write, const struct item *item,
+                         const char *version)
 {
     KINF__LIST_FOR_EACH_SAFE (node, &write->call->written->items) {
-        if (item_of(node)->trigger == trigger && item_of(node)->awaited == SEEN)
-            free_item(item_of(node));
+        struct item *other = item_of(node);
+        int order;
+
+        if (other->trigger == item->trigger && other->awaited == SEEN &&
+            strcmp(other->key, item->key) == 0 &&
+            kinf_rv_compare(other->text, version, &order, NULL) == 0 && order <= 0)
+            free_item(other);
     }
 }
 
@@ -364,7 +371,7 @@ void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_obj
             continue;
         if (write->is_nameless)
             snprintf(item->key, KINF__KEY_SIZE, "%s", kinf_object_key(object));
-        drop_earlier(write, item->trigger);
+        drop_earlier(write, item, version);
         await(write, item, SEEN, version);
     }
 }

@@ -195,6 +195,47 @@ static void what_has_left_before_it_came_is_waited_for(void **state)
     expect_number(stage, 1);
 }
 
+/* The answer to what changes nothing has an old version. */
+static int create_and_touch_another(struct stage *stage, struct kinf_call *call,
+                                    struct kinf_error *err)
+{
+    struct kinf_request touch = KINF_REQUEST_INIT;
+    int rc;
+
+    if (stage->n_reconciles > 1) {
+        stage->number = is_cached("default/x") ? 1 : -1;
+        return 0;
+    }
+    touch.verb = KINF_VERB_MERGE_PATCH;
+    touch.type = config_maps(call);
+    touch.name_space = "default";
+    touch.name = "touched";
+    touch.body = KINF_STR("{}");
+    rc = apply_labelled(call, "true", "1", err);
+    if (rc == 0)
+        rc = kinf_call_request(call, &touch, NULL, err);
+    kinf_call_requeue_after(call, 0);
+    return rc;
+}
+
+static void what_changes_nothing_hides_no_write_before_it(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = create_and_touch_another;
+    start_empty(stage);
+    n_let_in = 1;
+    stage_put(stage, "touched", "slow: 'true'", "1");
+    while (!is_cached("default/touched"))
+        nap(1);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    wait_for(&n_come, 2);
+    nap(200);
+    assert_int_equal(stage->number, 0);
+    let_in();
+    expect_number(stage, 1);
+}
+
 static size_t n_remembered(struct stage *stage)
 {
     struct kinf_controller *controller = stage->controller;
@@ -518,6 +559,7 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(what_the_server_has_named_is_waited_for),
         T(what_has_left_before_it_came_is_waited_for),
+        T(what_changes_nothing_hides_no_write_before_it),
         T(what_the_caches_have_is_forgotten_without_another_call),
         T(what_another_has_made_since_is_left_alone),
         T(a_refusal_that_could_not_be_looked_into_is_not_for_good),
