@@ -51,11 +51,16 @@ static int end_object(struct kinf_call *call, struct kinf_error *err)
 static int do_present(struct kinf_call *call, struct kinf_error *err)
 {
     const char *finalizer = call->controller->finalizer;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str when;
     bool has_list;
     int64_t i = 0;
+    int failed = kinf_object_get_json(call->object, "metadata.deletionTimestamp", &scratch, &when);
 
-    if (kinf_object_has(call->object, "metadata.deletionTimestamp"))
+    if (failed == 0 && !kinf_str_equal(when, KINF_STR("null")))
         return end_object(call, err);
+    if (failed < 0 && failed != KINF_ERR_NOT_FOUND)
+        return kinf__error_no_memory(err);
     if (finalizer != NULL && kinf__finalizer_find(call->object, finalizer, &i, &has_list) < 0)
         return kinf__error_no_memory(err);
     /* That it has it then is a change, which leads to the next call. */

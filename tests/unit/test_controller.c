@@ -312,6 +312,26 @@ static void what_goes_before_it_has_its_finalizer_is_no_failure(void **state)
     assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
+/* C5: what the server has against it is no conflict, if the object is as it was. */
+static void a_finalizer_that_is_refused_is_not_tried_for_ever(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->options.finalizer = "example.org/cleanup";
+    stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps 422 times=1", &stage->err));
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < 5000 && stage_status(stage).n_invalid == 0; i++)
+        nap(1);
+    stage_settle(stage);
+    assert_int_equal(stage_status(stage).n_invalid, 1);
+    assert_int_equal(stage_status(stage).n_conflicts, 0);
+    assert_int_equal(stage->n_reconciles, 0);
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+}
+
 /* C5 */
 static void who_loses_the_label_is_cleaned_up(void **state)
 {
@@ -763,6 +783,7 @@ int main(void)
         T(every_object_is_called_for_each_resync_and_keys_may_be_added_by_hand),
         T(a_finalizer_is_there_before_and_goes_after),
         T(what_goes_before_it_has_its_finalizer_is_no_failure),
+        T(a_finalizer_that_is_refused_is_not_tried_for_ever),
         T(who_loses_the_label_is_cleaned_up),
         T(without_a_finalizer_cleanup_has_no_object),
         T(what_is_deleted_while_it_is_reconciled_is_cleaned_up),
