@@ -133,9 +133,11 @@ uint32_t kinf__head_retry_after_ms(const struct kinf__head *head)
     uint32_t seconds = 0;
 
     for (; *value != '\0'; value++) {
-        if (*value < '0' || *value > '9' || seconds > RETRY_AFTER_MAX_S)
+        if (*value < '0' || *value > '9')
             return 0;
         seconds = seconds * 10 + (uint32_t)(*value - '0');
+        if (seconds > RETRY_AFTER_MAX_S)
+            seconds = RETRY_AFTER_MAX_S;
     }
-    return (seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
+    return seconds * 1000;
 }

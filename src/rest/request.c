@@ -166,8 +166,10 @@ static int try_in_turn(const struct asker *asker, struct kinf__http_request *req
 
     if (failed < 0)
         return failed;
-    /* At least one: 0 would be no limit. */
-    request->total_timeout_ms = left_ms(deadline_ms) + 1;
+    /* Who was halted meanwhile must not write after his time. */
+    request->total_timeout_ms = left_ms(deadline_ms);
+    if (request->total_timeout_ms == 0)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "the time is over before it was sent");
     return try_once(asker, request, err);
 }
 

@@ -324,6 +324,7 @@ int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
                             const struct kinf__roundtrip_request *request, struct kinf_error *err)
 {
     kinf__head_release(&trip->head);
+    forget_request(trip); /* one that could not be added */
     *trip = (struct kinf__roundtrip){ .client = trip->client,
                                       .ops = trip->ops,
                                       .ctx = trip->ctx,

@@ -156,7 +156,9 @@ static void a_time_to_come_back_is_an_hour_at_most(void **state)
         { "Retry-After: 0\r\n", 0 },           { "Retry-After: 9\r\n", 9000 },
         { "retry-after: 3600\r\n", 3600000 },  { "Retry-After: 3601\r\n", 3600000 },
         { "Retry-After: 36000\r\n", 3600000 }, { "Retry-After: 1:00\r\n", 0 },
-        { "Retry-After: 1/2\r\n", 0 },         { "Retry-Before: 9\r\n", 0 },
+        { "Retry-After: 86400\r\n", 3600000 }, { "Retry-After: 99999999999\r\n", 3600000 },
+        { "Retry-After: 86400s\r\n", 0 },      { "Retry-After: 1/2\r\n", 0 },
+        { "Retry-Before: 9\r\n", 0 },
     };
 
     (void)state;

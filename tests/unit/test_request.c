@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "rest/client.h"
 #include "rest/request.h"
@@ -612,6 +613,34 @@ static void requests_keep_to_the_limit_of_their_client(void **state)
     expect_requests(f, "GET /api/v1/namespaces/n/pods/a - -\n");
 }
 
+static void *halt(void *ctx)
+{
+    const struct timespec pause = { 0, 50000000 };
+
+    (void)ctx;
+    nanosleep(&pause, NULL);
+    kinf__clock_advance(60000);
+    return NULL;
+}
+
+/* A process that was halted while it waited for its turn: others may lead by now. */
+static void what_comes_too_late_for_its_time_is_not_sent(void **state)
+{
+    static const struct test_reply replies[] = { { .body = "{}" } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf_error err = KINF_ERROR_INIT;
+    pthread_t thread;
+
+    start_limited(f, replies, 1, 2, 1);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, halt, NULL), 0);
+    request.timeout_ms = 10000;
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err), KINF_ERR_TIMEOUT);
+    pthread_join(thread, NULL);
+    expect_requests(f, "GET /api/v1/namespaces/n/pods/a - -\n");
+}
+
 int main(void)
 {
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -634,6 +663,7 @@ int main(void)
         WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),
         cmocka_unit_test(refusals_are_told_apart),
         WITH_SERVER(requests_keep_to_the_limit_of_their_client),
+        WITH_SERVER(what_comes_too_late_for_its_time_is_not_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
