@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/misuse.h"
 #include "elector/elector.h"
+#include "informer/callback.h"
 #include "informer/informer.h"
 #include "queue/queue_priv.h"
 #include "rest/client.h"
@@ -166,12 +167,32 @@ int kinf_controller_start(struct kinf_controller *controller, struct kinf_error 
     return failed;
 }
 
+/* Its elector may be freed when it is stopped. */
+static bool needs_elector(struct kinf_controller *controller)
+{
+    bool needs;
+
+    kinf__mutex_lock(&controller->lock);
+    needs = controller->options.elector != NULL && controller->life != KINF__CONTROLLER_NEW &&
+            controller->life != KINF__CONTROLLER_STOPPED;
+    kinf__mutex_unlock(&controller->lock);
+    return needs;
+}
+
+/* Where a stop would wait for itself, or could not wait for the callbacks of its handlers. */
+static bool is_in_a_callback(struct kinf_controller *controller)
+{
+    return kinf__controller_is_inside(controller) || kinf__callback_owner() != NULL ||
+           (needs_elector(controller) && kinf__elector_is_inside(controller->options.elector));
+}
+
 int kinf_controller_stop(struct kinf_controller *controller, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, controller);
-    if (kinf__controller_is_inside(controller))
+    if (is_in_a_callback(controller))
         return kinf__misuse(err, KINF_ERR_STATE,
-                            "a controller is not stopped from its own callback");
+                            "a controller is not stopped from a callback of its own, of its "
+                            "elector, or of an informer");
     kinf__mutex_lock(&controller->lock);
     while (controller->life == KINF__CONTROLLER_STARTING ||
            controller->life == KINF__CONTROLLER_STOPPING)

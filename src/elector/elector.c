@@ -695,6 +695,16 @@ bool kinf_elector_leads(struct kinf_elector *elector)
     return kinf_elector_fence(elector, &fence);
 }
 
+bool kinf__elector_is_inside(struct kinf_elector *elector)
+{
+    bool is_inside;
+
+    kinf__mutex_lock(&elector->lock);
+    is_inside = is_own_callback(elector);
+    kinf__mutex_unlock(&elector->lock);
+    return is_inside;
+}
+
 int64_t kinf__elector_due_ms(struct kinf_elector *elector)
 {
     const struct kinf__election *election = &elector->election;

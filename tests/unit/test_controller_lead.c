@@ -239,6 +239,41 @@ static void nothing_is_written_when_the_term_is_over(void **state)
     assert_true(stage_has(stage, "default/written"));
 }
 
+static struct kinf_controller *led;
+static _Atomic(int) stop_result;
+
+static void stop_what_is_led(void *ctx)
+{
+    (void)ctx;
+    stop_result = kinf_controller_stop(led, NULL);
+}
+
+/* Whether it is told since its term is over, or since the controller is being stopped. */
+static void its_electors_callbacks_do_not_stop_a_controller(void **state)
+{
+    struct kinf_elector_options options = KINF_ELECTOR_OPTIONS_INIT;
+    struct stage *stage = *state;
+
+    kinf_elector_free(elector);
+    options.name = "test";
+    options.name_space = "default";
+    options.on_started = stop_what_is_led;
+    options.on_stopped = stop_what_is_led;
+    stage_must(stage, kinf_elector_new(stage->client, &options, &elector, &stage->err));
+    stage->options.elector = elector;
+    stage_make(stage);
+    led = stage->controller;
+    stage_start(stage);
+    while (stop_result == 0)
+        nap(1);
+    assert_int_equal(stop_result, KINF_ERR_STATE);
+    assert_true(kinf_elector_leads(elector));
+    stop_result = 0;
+    assert_int_equal(kinf_controller_stop(led, &stage->err), 0);
+    assert_int_equal(stop_result, KINF_ERR_STATE);
+    assert_false(kinf_elector_leads(elector));
+}
+
 static void an_elector_that_runs_already_goes_on(void **state)
 {
     struct stage *stage = *state;
@@ -277,6 +312,7 @@ int main(void)
                                         begin_restless, end),
         T(nothing_is_written_when_the_term_is_over),
         T(an_elector_that_runs_already_goes_on),
+        T(its_electors_callbacks_do_not_stop_a_controller),
         T(stops_while_another_leads),
 #undef T
     };

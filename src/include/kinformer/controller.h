@@ -209,7 +209,8 @@ KINF_API KINF_MUST_CHECK int kinf_controller_start(struct kinf_controller *contr
                                                    struct kinf_error *err);
 /* Ends requests, waits for callbacks that run; then stops the elector, which gives its Lease up if
  * so asked, and the informers. What was not called yet will be after the next start of the program.
- * A second stop is harmless. Errors: KINF_ERR_STATE (from a callback or map of this controller). */
+ * A second stop is harmless. Errors: KINF_ERR_STATE (from a callback or map of this controller, a
+ * callback of its elector, or one of an informer, which it could not wait for). */
 KINF_API int kinf_controller_stop(struct kinf_controller *controller, struct kinf_error *err);
 
 /* The end of main(): starts, waits for SIGTERM or SIGINT, and stops. Errors: as of start; of

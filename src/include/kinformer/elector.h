@@ -71,7 +71,8 @@ struct kinf_elector;
 
 /* All zero but `size` and `name` is the default. Strings are copied. Callbacks run one after another
  * on a thread of the elector's own, renewing goes on meanwhile; they may call anything of this
- * library but kinf_elector_stop() and kinf_elector_free() of their elector. Any may be NULL. */
+ * library but kinf_elector_stop() and kinf_elector_free() of their elector, and the same of a controller
+ * that it leads. Any may be NULL. */
 struct kinf_elector_options {
     size_t size;            /* of this struct: KINF_ELECTOR_OPTIONS_INIT sets it */
     const char *name;       /* of the Lease */
