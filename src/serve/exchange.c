@@ -127,9 +127,11 @@ static int next_step(struct kinf__exchange *exchange)
 
     if (failed < 0)
         return failed;
-    if (exchange->phase <= KINF__PHASE_REVIEW && atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
-                            exchange->server->name);
+    if (exchange->phase <= KINF__PHASE_REVIEW && atomic_load(&exchange->server->is_stopping)) {
+        kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
+                     exchange->server->name);
+        return kinf__refusal_empty(exchange->refusal, 1);
+    }
     switch (exchange->phase) {
     case KINF__PHASE_HELD:
         return leave_fault(exchange);

@@ -163,6 +163,35 @@ static void take_text(const char **place, const char *value)
         *place = value;
 }
 
+/* One coding of a list, with its parameters. One of no weight is one that is not to be. */
+static bool is_gzip(const char *coding, size_t len)
+{
+    const char *weight = memchr(coding, ';', len);
+    size_t name_len = weight != NULL ? (size_t)(weight - coding) : len;
+
+    while (name_len > 0 && (coding[name_len - 1] == ' ' || coding[name_len - 1] == '\t'))
+        name_len--;
+    if (name_len != 4 || strncasecmp(coding, "gzip", 4) != 0)
+        return false;
+    while (weight != NULL && weight < coding + len && strchr("; \tqQ=", *weight) != NULL)
+        weight++;
+    return weight == NULL || strspn(weight, "0.") < (size_t)(coding + len - weight);
+}
+
+static bool names_gzip(const char *value)
+{
+    while (*value != '\0') {
+        size_t len;
+
+        value += strspn(value, ", \t");
+        len = strcspn(value, ",");
+        if (is_gzip(value, len))
+            return true;
+        value += len;
+    }
+    return false;
+}
+
 /* Of what is there once, the first counts. */
 static void read_header(const struct kinf__header *header, struct kinf__request_head *head)
 {
@@ -171,7 +200,7 @@ static void read_header(const struct kinf__header *header, struct kinf__request_
     if (strcasecmp(name, "Accept") == 0)
         take_text(&head->accept, value);
     else if (strcasecmp(name, "Accept-Encoding") == 0)
-        head->takes_gzip = head->takes_gzip || strstr(value, "gzip") != NULL;
+        head->takes_gzip = head->takes_gzip || names_gzip(value);
     else if (strcasecmp(name, "If-None-Match") == 0)
         take_text(&head->if_none_match, value);
     else if (strcasecmp(name, "User-Agent") == 0)

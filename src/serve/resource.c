@@ -404,6 +404,7 @@ static int answer_future(struct kinf__exchange *exchange)
 
     if (!is_watch)
         return refused;
+    exchange->answer.content_type = json;
     return kinf__watch_open_refusal(exchange->refusal, &exchange->answer.stream) < 0
                ? kinf__refuse_no_memory(exchange->refusal)
                : 0;
@@ -586,9 +587,10 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
 {
     int result;
 
-    if (is_given_up(exchange))
-        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
-                            "this cache is going away");
+    if (is_given_up(exchange)) {
+        kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "this cache is going away");
+        return kinf__refusal_empty(exchange->refusal, 1);
+    }
     if (exchange->listing != NULL)
         return begin_list(exchange);
     result = atomic_load(&exchange->wait_result);

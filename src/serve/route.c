@@ -239,8 +239,11 @@ static bool leaves_it_upstream(const struct kinf__exchange *exchange,
 
 /* --- facts --- */
 
+/* Other subresources have a body of their own, which takes nothing away from the object. */
 static bool is_pruned(const struct kinf__server *server, const struct kinf__request *request)
 {
+    if (*request->subresource != '\0' && strcmp(request->subresource, "status") != 0)
+        return false;
     for (size_t i = 0; i < server->n_sources; i++) {
         if (server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
             strcmp(server->sources[i]->type->group, request->group) == 0 &&

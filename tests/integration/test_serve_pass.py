@@ -201,6 +201,10 @@ class PassThroughTest(unittest.TestCase):
         status, _, body = send(self.sidecar, "PUT", pods + "/p", body)
         self.assertEqual(status, 405, body)
         self.assertIn("PATCH", json.loads(body)["message"])
+        # A subresource has a body of its own: the API server says what it is.
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": NAMESPACE}}
+        status, headers, body = send(self.sidecar, "PUT", pods + "/p/eviction", json.dumps(eviction))
+        self.assertEqual((status, headers["kinformer-source"]), (405, "upstream"), body)
         status, _, body = send(self.sidecar, "PATCH", pods + "/p", json.dumps({"metadata": {"labels": {"a": "b"}}}),
                                **{"Content-Type": "application/merge-patch+json"})
         self.assertEqual(status, 200, body)

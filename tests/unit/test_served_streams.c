@@ -52,6 +52,7 @@ static void a_version_to_come_is_waited_for_until_it_comes(void **state)
     kinf_fake_advance(f.fake, 5000);
     answer = served_fake_answer(fd);
     serve_expect_answer(&answer, "a watch of it", 200,
+                        "Content-Type: application/json\n"
                         "{\"type\":\"ERROR\",\"object\":\n"
                         "Too large resource version",
                         NULL);
@@ -214,7 +215,8 @@ static void a_stop_answers_who_waits(void **state)
     answer = served_fake_answer(waits);
     serve_expect_answer(&answer, "who waits", 503,
                         "this cache is going away\n"
-                        "ServiceUnavailable",
+                        "ServiceUnavailable\n"
+                        "Retry-After: 1",
                         NULL);
     assert_true(served_fake_read(watches, "\r\n0\r\n", &text));
     close(watches);
