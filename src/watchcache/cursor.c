@@ -102,6 +102,22 @@ static bool check_expired_locked(struct kinf__watchcache *cache, struct kinf__wa
     return cursor->has_expired;
 }
 
+/* Those that began in the future, at a version that a list has passed by. */
+void kinf__cursors_pass_gap_locked(struct kinf__watchcache *cache, struct kinf__history_gap gap)
+{
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        struct kinf__watch_cursor *cursor = KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+
+        if (cursor->has_expired || cursor->epoch != cache->epoch ||
+            !kinf__history_gap_has(gap, cursor->after))
+            continue;
+        cursor->has_expired = true;
+        cache->counts.n_cursors_expired++;
+        if (cursor->is_armed)
+            kinf__wake_locked(cache, cursor);
+    }
+}
+
 /* Also takes back a wake-up whose callback did not run yet. */
 static void disarm_locked(const struct kinf__watchcache *cache, struct kinf__watch_cursor *cursor)
     KINF__REQUIRES(cache->lock)
@@ -229,6 +245,10 @@ static int check_start_locked(const struct kinf__watchcache *cache, uint64_t ver
         return kinf__error_set(err, KINF_ERR_EXPIRED, "too old resource version: %llu (%llu)",
                                (unsigned long long)version,
                                (unsigned long long)cache->history.start);
+    if (kinf__history_is_in_gap(&cache->history, version))
+        return kinf__error_set(err, KINF_ERR_EXPIRED,
+                               "resource version %llu: what came and went behind it is not known",
+                               (unsigned long long)version);
     if (version > cache->version && version <= cache->suspect_version)
         return kinf__error_set(err, KINF_ERR_EXPIRED,
                                "resource version %llu may be of before the server went back to "

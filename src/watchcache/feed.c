@@ -26,6 +26,7 @@ struct group {
     size_t n_events;
     size_t bytes_in, bytes_out; /* of the store */
     const char *failure;        /* NULL, or why it cannot be history */
+    bool is_list;               /* it replaces everything */
 };
 
 /* --- dating the changes of a list, which says only what is there, not when it came to be --- */
@@ -277,6 +278,15 @@ static void append_locked(struct kinf__watchcache *cache, struct group *group)
     group->n_events = 0;
 }
 
+static void note_gap_locked(struct kinf__watchcache *cache, const struct group *group)
+    KINF__REQUIRES(cache->lock)
+{
+    const struct kinf__history_gap gap = { group->version_before, group->version };
+
+    kinf__history_note_gap(&cache->history, gap.before, gap.behind);
+    kinf__cursors_pass_gap_locked(cache, gap);
+}
+
 /* A server that went back uses versions again, so none of before says any more which state it is. */
 static void go_back_locked(struct kinf__watchcache *cache, uint64_t version)
     KINF__REQUIRES(cache->lock)
@@ -304,7 +314,9 @@ static struct kinf__history publish_locked(struct kinf__watchcache *cache, struc
         go_back_locked(cache, group->version_before);
     if (group->failure == NULL)
         append_locked(cache, group);
-    else
+    if (group->failure == NULL && group->is_list)
+        note_gap_locked(cache, group);
+    if (group->failure != NULL)
         held = kinf__watchcache_restart_locked(cache, group->failure);
     kinf__waiters_note_version_locked(cache);
     kinf_snapshot_unref(before);
@@ -392,6 +404,7 @@ static void on_write(enum kinf__store_write write, const struct kinf__notificati
     if (begin(cache, &group)) {
         count_bytes(&group, told, n_told);
         /* Before the first list there is nothing that could have changed. */
+        group.is_list = write == KINF__WRITE_ALL;
         if (group.version_before != 0)
             group.failure = fill(&group, write, told, n_told, now_ms);
         else

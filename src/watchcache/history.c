@@ -112,7 +112,33 @@ struct kinf__past_event kinf__history_take_oldest(struct kinf__history *history)
     return event;
 }
 
+static void drop_gaps(struct kinf__history *history, size_t n)
+{
+    history->n_gaps -= n;
+    memmove(history->gaps, history->gaps + n, history->n_gaps * sizeof history->gaps[0]);
+}
+
+void kinf__history_note_gap(struct kinf__history *history, uint64_t before, uint64_t behind)
+{
+    while (history->n_gaps > 0 && history->gaps[0].behind <= history->start)
+        drop_gaps(history, 1);
+    if (history->n_gaps == KINF__N_HISTORY_GAPS) {
+        history->gaps[1].before = history->gaps[0].before;
+        drop_gaps(history, 1);
+    }
+    history->gaps[history->n_gaps++] = (struct kinf__history_gap){ before, behind };
+}
+
 /* --- reading --- */
+
+bool kinf__history_is_in_gap(const struct kinf__history *history, uint64_t version)
+{
+    for (size_t i = 0; i < history->n_gaps; i++) {
+        if (kinf__history_gap_has(history->gaps[i], version))
+            return true;
+    }
+    return false;
+}
 
 uint64_t kinf__history_search(const struct kinf__history *history, uint64_t version)
 {

@@ -10,6 +10,8 @@
 #ifndef KINF_WATCHCACHE_HISTORY_H
 #define KINF_WATCHCACHE_HISTORY_H
 
+#include <stdbool.h>
+
 #include "indexer/entry.h"
 
 /* What happened to one key; with neither entry, a bookmark. */
@@ -20,6 +22,14 @@ struct kinf__past_event {
     int64_t at_ms;
 };
 
+/* Between what was stored and the list that replaced it things may have come and gone of which nobody
+ * knows. */
+struct kinf__history_gap {
+    uint64_t before, behind; /* the versions of both */
+};
+
+#define KINF__N_HISTORY_GAPS 16
+
 /* All zero is empty. Events are numbered for ever; a number never comes twice. */
 struct kinf__history {
     struct kinf__past_event *ring;
@@ -28,6 +38,8 @@ struct kinf__history {
     uint64_t end;       /* number that the next one gets */
     uint64_t start;     /* version before the oldest: what came after it is all there */
     size_t bytes;
+    struct kinf__history_gap gaps[KINF__N_HISTORY_GAPS]; /* the oldest first */
+    size_t n_gaps;
 };
 
 /* Frees what it holds. */
@@ -44,6 +56,15 @@ void kinf__history_shrink(struct kinf__history *history);
 void kinf__history_append(struct kinf__history *history, const struct kinf__past_event *take_event);
 /* Takes the oldest out, which there is; its references become the caller's. */
 struct kinf__past_event kinf__history_take_oldest(struct kinf__history *history);
+
+/* A list has replaced everything. Of too many gaps the oldest two become one. */
+void kinf__history_note_gap(struct kinf__history *history, uint64_t before, uint64_t behind);
+static inline bool kinf__history_gap_has(struct kinf__history_gap gap, uint64_t version)
+{
+    return gap.before < version && version < gap.behind;
+}
+/* Whether what happened from there on is not known. */
+bool kinf__history_is_in_gap(const struct kinf__history *history, uint64_t version);
 
 static inline struct kinf__past_event *kinf__history_at(const struct kinf__history *history,
                                                         uint64_t number)

@@ -7,7 +7,7 @@
  *  W1  The version that readers get and the history move together: a list at version V and a watch
  *      after V see every change exactly once.
  *  W2  In the history versions rise strictly, so a watch may end behind any event and go on after
- *      its version without a loss or a repetition.
+ *      its version without a loss or a repetition, but within a Replace (W8).
  *  W3  A Replace enters at once: what is new or changed ascending by resourceVersion, a re-created
  *      name as DELETED below its ADDED, other deletes as late as there are free versions, the last
  *      one with the list's if that is free; then a bookmark.
@@ -19,6 +19,8 @@
  *  W6  A cursor is woken only for what it will be told, once for each time that it was armed.
  *  W7  What only expired cursors keep in memory, each the object of the event that it was given
  *      last, is bounded (page_bytes): above that those who have the oldest are given up.
+ *  W8  What came and went between the store and a list that replaced it nobody knows, and who begins
+ *      at a version in between may have it from elsewhere: he is told KINF_ERR_EXPIRED.
  *
  * Versions are numbers here, from 1 to 2^64-1, as the served API has them; 0 is none. A server that
  * numbers otherwise is never ready to be served.

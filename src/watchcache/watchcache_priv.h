@@ -148,6 +148,10 @@ void kinf__waiters_end_all_locked(struct kinf__watchcache *cache, int result)
 
 /* --- cursor.c --- */
 
+/* Whoever is to begin in there expires, and is woken. */
+void kinf__cursors_pass_gap_locked(struct kinf__watchcache *cache, struct kinf__history_gap gap)
+    KINF__REQUIRES(cache->lock);
+
 bool kinf__entry_has_value(const struct kinf__entry *entry, uint32_t index, struct kinf_str value);
 /* Whether an entry's object is in the selection; NULL is not. */
 bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,

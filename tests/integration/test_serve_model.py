@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import tempfile
 import unittest
 from urllib.parse import quote
@@ -298,6 +299,12 @@ class ServeModelTest(unittest.TestCase):
             self.assertEqual([told(event) for event in events], expected)
             return events
 
+    def check_expired(self, observer):
+        """What came and went before the list nobody here knows."""
+        with self.subTest(seed=self.seed, target=observer.target), observer.watch:
+            event = observer.watch.next()
+            self.assertEqual((event["type"], event["object"]["code"]), ("ERROR", 410))
+
     def check_pair(self, models, version, ours, real):
         theirs = self.check_events(models, version, real)
         self.assertEqual(self.check_events(models, version, ours), theirs)
@@ -368,7 +375,7 @@ class ServeModelTest(unittest.TestCase):
         for selection, body in lists:
             self.check_list(models, selection, int(body["metadata"]["resourceVersion"]), body["items"])
 
-    def test_what_a_list_has_found_is_told_to_all_alike(self):
+    def test_what_a_list_has_found_is_told_to_all_who_were_there(self):
         # What happened unseen the daemon has to make up, so its own watch of everything is the model.
         models = {resource: Model(self.served, resource) for resource in RESOURCES}
         observers = [Observer(self.served, selection, resourceVersion=models[selection.resource].version)
@@ -392,9 +399,14 @@ class ServeModelTest(unittest.TestCase):
         for observer in observers:
             self.check_events(models, models[observer.selection.resource].version, observer)
         for resource, model in models.items():
-            for version, _, _ in self.rng.sample(model.steps[:-1], 20):
-                self.check_events(models, version,
-                                  Observer(self.served, Selection(resource), resourceVersion=version))
+            listed = int(re.findall(rf"listed resource={resource} .* rv=(\d+)", self.served.daemon.log_text())[-1])
+            unseen = [version for version, _, _ in model.steps if version < listed]
+            seen = [version for version, _, _ in model.steps[:-1] if version >= listed]
+            for version in self.rng.sample(unseen, min(10, len(unseen))):
+                self.check_expired(Observer(self.served, Selection(resource), resourceVersion=version))
+            for version in self.rng.sample(seen, 10):
+                self.check_events(models, version, Observer(self.served, Selection(resource), resourceVersion=version))
+            self.assertNotEqual(unseen, [])
 
 
 if __name__ == "__main__":

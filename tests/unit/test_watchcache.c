@@ -165,11 +165,43 @@ static void list_enters_in_order_with_a_version_for_each_change(void **state)
     watch_expect(&watch, "MODIFIED d/d@22, DELETED d/c@29 (3), ADDED d/c@30, ADDED d/f@35, "
                          "DELETED d/b@39 (2), DELETED d/e@40 (5), BOOKMARK 40");
     watch_end(&watch);
-    watch_from(f, &watch, 39, NULL);
-    watch_expect(&watch, "DELETED d/e@40 (5), BOOKMARK 40");
-    watch_end(&watch);
     watch_from(f, &watch, 40, NULL);
     watch_expect(&watch, "");
+    watch_end(&watch);
+}
+
+/* W8: what was created and deleted in between is in no list; who has it from elsewhere must list. */
+static void who_begins_between_two_lists_expires(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch, future, at_it;
+
+    watchcache_replace(f, "10", "a@3");
+    watch_from(f, &future, 15, NULL);
+    watch_from(f, &at_it, 20, NULL);
+    watch_arm(&future);
+    watchcache_replace(f, "20", "a@3", "b@14");
+    assert_int_equal(watch_wakes(&future), 1);
+    watch_expect(&future, "EXPIRED");
+    watch_end(&future);
+    for (uint64_t version = 11; version < 20; version++)
+        assert_int_equal(watch_try(f, &watch, version, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &watch, 10, NULL);
+    watch_expect(&watch, "ADDED d/b@14, BOOKMARK 20");
+    watch_end(&watch);
+    watchcache_put(f, "a@21");
+    watch_expect(&at_it, "MODIFIED d/a@21");
+    watch_end(&at_it);
+    /* More gaps than are told apart. */
+    for (unsigned i = 0; i < 2 * KINF__N_HISTORY_GAPS; i++) {
+        char rv[16];
+
+        snprintf(rv, sizeof rv, "%u", 30 + 10 * i);
+        watchcache_replace(f, rv, "a@21");
+    }
+    for (uint64_t version = 11; version < 30; version++)
+        assert_int_equal(watch_try(f, &watch, version, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &watch, 10 + 20 * KINF__N_HISTORY_GAPS, NULL);
     watch_end(&watch);
 }
 
@@ -1221,6 +1253,7 @@ int main(void)
         WATCHCACHE_TEST(watch_from_the_future_outlives_what_it_is_not_told),
         WATCHCACHE_TEST(only_what_changed_is_told),
         WATCHCACHE_TEST(list_enters_in_order_with_a_version_for_each_change),
+        WATCHCACHE_TEST(who_begins_between_two_lists_expires),
         WATCHCACHE_TEST(deletions_of_a_list_take_the_versions_that_are_free),
         WATCHCACHE_TEST(list_of_many_enters_whole),
         WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
