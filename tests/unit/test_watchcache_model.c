@@ -581,7 +581,7 @@ static void judge_wakes(struct twin *twin, unsigned armed, size_t n_past, unsign
     for (size_t i = 0; i < n_watches; i++) {
         struct twin_watch *watch = &twin->watches[i];
         char text[96];
-        bool is_due = epoch != twin->epoch;
+        bool is_due = epoch != twin->epoch || is_in_gap(twin, watch->start);
 
         if ((armed & 1U << i) == 0 || watch->watch.cursor == NULL)
             continue;
