@@ -558,6 +558,8 @@ class LifeTest(unittest.TestCase):
             with Sidecar({"resource": "namespaces"}, kubeconfig=proxy.kubeconfig(folder)) as sidecar:
                 self.assertEqual(send(sidecar, "GET", "/api/v1/configmaps")[0], 200)
                 proxy.refuse()
+                # What was written on the connection that breaks may have arrived: that is 504.
+                wait_until(lambda: send(sidecar, "GET", "/api/v1/configmaps")[0] == 503, "no connection is left")
                 for method in ("GET", "POST"):
                     status, _, body = send(sidecar, method, "/api/v1/configmaps", "{}" if method == "POST" else None)
                     self.assertEqual((status, json.loads(body)["reason"]), (503, "ServiceUnavailable"), body)

@@ -632,7 +632,7 @@ static void what_comes_too_late_for_its_time_is_not_sent(void **state)
     struct kinf_error err = KINF_ERROR_INIT;
     pthread_t thread;
 
-    start_limited(f, replies, 1, 2, 1);
+    start_limited(f, replies, 1, 0.5, 1);
     assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, halt, NULL), 0);
     request.timeout_ms = 10000;
