@@ -65,8 +65,9 @@ struct kinf__json_capture {
 };
 
 /* Scans one value of `text` as kinf__json_scan() does, but for objects and arrays that the plan drops, of
- * which it finds the end by quotes and brackets, and appends what the plan leaves of it to `out` (white space inside what is copied stays as it is; white space around the value does not go
- * along). `ret_captures` has KINF__JSON_MAX_CAPTURES members; offsets into the output count from
+ * which it finds the end by quotes and brackets, and appends what the plan leaves of it to `out` (white
+ * space inside what is copied stays as it is; white space around the value does not go along).
+ * `ret_captures` has KINF__JSON_MAX_CAPTURES members; offsets into the output count from
  * the length that `out` had at the call. On failure `out` has its old length. Errors: as
  * kinf__json_scan(), with *ret_len likewise, and KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text,

@@ -1,8 +1,9 @@
 /*
  * Applying prune plans. Neighbours: scan.c, which scans what stays and no path enters; cursor.c, which
- * steps over what goes; plan.c, which built the trie. The output is the input less some stretches, so copying is put off: everything between
- * two stretches goes along in one piece. Invariant: what lies in front of `copied` is in the output
- * or was cut, and recursion follows the trie, so it is never deeper than a path has steps.
+ * steps over what goes; plan.c, which built the trie. The output is the input less some stretches, so
+ * copying is put off: everything between two stretches goes along in one piece. Invariant: what lies in
+ * front of `copied` is in the output or was cut, and recursion follows the trie, so it is never deeper
+ * than a path has steps.
  */
 #include "json/plan.h"
 

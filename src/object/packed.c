@@ -388,23 +388,29 @@ static int gather(struct kinf__packer *packer, struct kinf_str text)
     return dictionary->len == packer->dictionary_size ? make_dictionary(packer) : 0;
 }
 
-static void forget_base(struct text *text)
+static struct text *text_of(struct kinf__packer *packer, uint64_t owner)
 {
+    return &packer->texts[owner % N_TEXTS];
+}
+
+static void forget_if_large(struct text *text)
+{
+    if (text->bytes.size <= TEXT_SIZE_KEPT)
+        return;
     kinf_object_unref(KINF__TAKE(text->of));
-    text->bytes.len = 0;
-    if (text->bytes.size > TEXT_SIZE_KEPT)
-        kinf__buffer_release(&text->bytes);
+    kinf__buffer_release(&text->bytes);
 }
 
 /* Errors: KINF_ERR_NO_MEMORY. */
 static int read_text(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *like,
                      struct kinf_str *ret_text)
 {
-    struct text *text = &packer->texts[hash % N_TEXTS];
+    struct text *text = text_of(packer, hash);
     struct kinf__packed packed = kinf__object_packed(like);
 
     if (text->of != like) {
-        forget_base(text);
+        kinf_object_unref(KINF__TAKE(text->of));
+        text->bytes.len = 0;
         if (kinf__buffer_reserve(&text->bytes, like->body_len) < 0 ||
             kinf__packing_inflate(&packed, text->bytes.bytes, like->body_len) < 0)
             return KINF_ERR_NO_MEMORY; /* it was made here, or tried when a file was read */
@@ -445,6 +451,7 @@ static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kin
     if (read_text(packer, owner, like, &base) < 0 || kinf__buffer_reserve(packed, room) < 0)
         return KINF_ERR_NO_MEMORY;
     packed->len = kinf__difference_write(text, base, packed->bytes, room);
+    forget_if_large(text_of(packer, owner));
     return 0;
 }
 
@@ -471,7 +478,8 @@ static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str t
                : NO_OWNER;
 }
 
-/* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash. Errors: KINF_ERR_NO_MEMORY; others of a text that is none of an object. */
+/* Where the excerpt has the labels takes the place of where the text has them. *ret_owner is a hash.
+ * Errors: KINF_ERR_NO_MEMORY; others of a text that is none of an object. */
 static int make_excerpt(struct kinf__packer *packer, struct kinf__object_parts *parts,
                         uint64_t *ret_owner)
 {

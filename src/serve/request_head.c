@@ -175,7 +175,8 @@ static bool is_gzip(const char *coding, size_t len)
         return false;
     while (weight != NULL && weight < coding + len && strchr("; \tqQ=", *weight) != NULL)
         weight++;
-    return weight == NULL || strspn(weight, "0.") < (size_t)(coding + len - weight);
+    return weight == NULL || weight == coding + len ||
+           strspn(weight, "0. \t") < (size_t)(coding + len - weight);
 }
 
 static bool names_gzip(const char *value)

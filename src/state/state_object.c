@@ -7,8 +7,8 @@
  */
 #include "state/state_object.h"
 
-#include <inttypes.h>
 #include <endian.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -91,14 +91,19 @@ static uint64_t place_locked(const struct kinf__watchcache *cache,
     return cursor->next;
 }
 
+static void expire_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor *cursor)
+    KINF__REQUIRES(cache->lock)
+{
+    cursor->has_expired = true;
+    cache->counts.n_cursors_expired++;
+}
+
 static bool check_expired_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor *cursor)
     KINF__REQUIRES(cache->lock)
 {
     if (!cursor->has_expired &&
-        (cursor->epoch != cache->epoch || place_locked(cache, cursor) < cache->history.first)) {
-        cursor->has_expired = true;
-        cache->counts.n_cursors_expired++;
-    }
+        (cursor->epoch != cache->epoch || place_locked(cache, cursor) < cache->history.first))
+        expire_locked(cache, cursor);
     return cursor->has_expired;
 }
 
@@ -111,8 +116,7 @@ void kinf__cursors_pass_gap_locked(struct kinf__watchcache *cache, struct kinf__
         if (cursor->has_expired || cursor->epoch != cache->epoch ||
             !kinf__history_gap_has(gap, cursor->after))
             continue;
-        cursor->has_expired = true;
-        cache->counts.n_cursors_expired++;
+        expire_locked(cache, cursor);
         if (cursor->is_armed)
             kinf__wake_locked(cache, cursor);
     }

@@ -17,20 +17,23 @@ static void nap(long ms)
     nanosleep(&pause, NULL);
 }
 
+static void make_elector(struct stage *stage, struct kinf_elector_options *options)
+{
+    options->name = "test";
+    options->name_space = "default";
+    options->identity = "we";
+    stage_must(stage, kinf_elector_new(stage->client, options, &elector, &stage->err));
+    stage->options.elector = elector;
+}
+
 static int begin_trying_every(void **state, int64_t retry_ms)
 {
     struct kinf_elector_options options = KINF_ELECTOR_OPTIONS_INIT;
-    struct stage *stage;
 
     stage_begin(state);
-    stage = *state;
-    options.name = "test";
-    options.name_space = "default";
-    options.identity = "we";
     options.release_on_stop = true;
     options.retry_ms = retry_ms;
-    stage_must(stage, kinf_elector_new(stage->client, &options, &elector, &stage->err));
-    stage->options.elector = elector;
+    make_elector(*state, &options);
     return 0;
 }
 
@@ -255,12 +258,10 @@ static void its_electors_callbacks_do_not_stop_a_controller(void **state)
     struct stage *stage = *state;
 
     kinf_elector_free(elector);
-    options.name = "test";
-    options.name_space = "default";
+    stop_result = 0;
     options.on_started = stop_what_is_led;
     options.on_stopped = stop_what_is_led;
-    stage_must(stage, kinf_elector_new(stage->client, &options, &elector, &stage->err));
-    stage->options.elector = elector;
+    make_elector(stage, &options);
     stage_make(stage);
     led = stage->controller;
     stage_start(stage);
@@ -272,6 +273,33 @@ static void its_electors_callbacks_do_not_stop_a_controller(void **state)
     assert_int_equal(kinf_controller_stop(led, &stage->err), 0);
     assert_int_equal(stop_result, KINF_ERR_STATE);
     assert_false(kinf_elector_leads(elector));
+}
+
+static void stop_from_an_informer(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    (void)object;
+    (void)in_initial_list;
+    stop_what_is_led(ctx);
+}
+
+/* It could not wait for the callbacks of other informers, which use what would be freed. */
+static void no_informers_callbacks_stop_a_controller(void **state)
+{
+    struct kinf_handler handler = KINF_HANDLER_INIT;
+    struct stage *stage = *state;
+    kinf_handler_id id;
+
+    stop_result = 0;
+    stage_make(stage);
+    led = stage->controller;
+    handler.on_add = stop_from_an_informer;
+    stage_must(stage, kinf_informer_add_handler(stage->copies, &handler, &id, &stage->err));
+    stage_start(stage);
+    stage_put(stage, "x", "sync-copy: 'true'", "1");
+    while (stop_result == 0)
+        nap(1);
+    assert_int_equal(stop_result, KINF_ERR_STATE);
+    kinf_informer_remove_handler(stage->copies, id);
 }
 
 static void an_elector_that_runs_already_goes_on(void **state)
@@ -313,6 +341,7 @@ int main(void)
         T(nothing_is_written_when_the_term_is_over),
         T(an_elector_that_runs_already_goes_on),
         T(its_electors_callbacks_do_not_stop_a_controller),
+        T(no_informers_callbacks_stop_a_controller),
         T(stops_while_another_leads),
 #undef T
     };

@@ -576,6 +576,30 @@ static void owners_of_a_store_that_has_shrunk_are_forgotten(void **state)
     assert_in_range(kinf__object_count() - n_before, 1, 100);
 }
 
+/* Of large ones no text is kept at hand, and each is read as it was. */
+static void large_objects_are_told_by_the_first_of_them_too(void **state)
+{
+    enum { SIZE = 1 << 19 };
+    struct fixture *f = *state;
+    struct pair pairs[3];
+
+    fill_dictionary(f);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+        append_owned_pod(0, 0, i, &text);
+        text.len--; /* the brace */
+        assert_int_equal(kinf__buffer_printf(&text, ",\"x\":\"%0*d\"}", SIZE, 7), 0);
+        pairs[i] = pair_of(f, &text);
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++) {
+        if (i > 0)
+            assert_ptr_equal(like_of(pairs[i].packed), pairs[0].packed);
+        expect_same_text(&pairs[i], kinf_object_full_json);
+        release(&pairs[i]);
+    }
+}
+
 /* An array with nobody in it is said by some servers. */
 static void nobody_is_no_owner(void **state)
 {
@@ -680,6 +704,7 @@ int main(void)
         TEST(owners_without_objects_are_forgotten),
         TEST(owners_of_a_store_that_has_shrunk_are_forgotten),
         TEST(nobody_is_no_owner),
+        TEST(large_objects_are_told_by_the_first_of_them_too),
         TEST(an_element_is_found_by_its_number),
         TEST(without_memory_owned_objects_leave_nothing_behind),
         TEST(many_read_at_once),

@@ -230,7 +230,9 @@ static void headers_say_who_asks_and_for_what(void **state)
     assert_false(head_of("Upgrade", "h2c", NULL).is_upgrade);
     assert_true(head_of("accept-encoding", "deflate", "gzip;q=1").takes_gzip);
     assert_true(head_of("accept-encoding", "br", "deflate,\tGZIP ;q=0.5, br").takes_gzip);
+    assert_true(head_of("accept-encoding", "br", "gzip;").takes_gzip);
     assert_false(head_of("accept-encoding", "br", "gzip;q=0").takes_gzip);
+    assert_false(head_of("accept-encoding", "br", "gzip;q=0 , br").takes_gzip);
     assert_false(head_of("accept-encoding", "br", "gzip; q=0.000, identity").takes_gzip);
     assert_false(head_of("accept-encoding", "br", "x-gzip, gzipped").takes_gzip);
     assert_string_equal(head_of("Accept", "a/b", "c/d").accept, "a/b");
