@@ -71,6 +71,7 @@ class Compressed(unittest.TestCase):
         [line] = measure("--resource", "pods", "--store", "compressed")
         self.assertLess(int(line["stored_bytes"]) * 5, plain)
         self.assertEqual(line["checksum"], cluster().checksum())
+        self.assertLess(int(line["peak_rss_kb"]), int(line["rss_kb"]) * 1.2)  # they are compressed as they come
         print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
 
     def test_a_list_is_inflated_piece_by_piece(self):
