@@ -148,14 +148,10 @@ static void set_catalog(struct kinf__server *server)
     kinf__server_set_catalog(server, catalog);
 }
 
-static void begin(struct passing *p, const char *method, const char *target, bool is_upgrade)
+/* All but the server. */
+static void begin_options(struct passing *p)
 {
-    static const struct kinf__header headers[] = { { "Authorization", "Bearer x" },
-                                                   { "Upgrade", "websocket" } };
-    const struct kinf__exchange_owner owner = { .wake = wake, .ctx = &p->woken };
     const struct kinf__demand_rules rules = { .is_enabled = true };
-    struct kinf__request_head head =
-        kinf__request_head_of(method, kinf_str_from(target), headers, is_upgrade ? 2 : 1);
     unsigned port;
 
     *p = (struct passing){ .options = { .demand = &p->demand }, .upstream = -1 };
@@ -167,6 +163,17 @@ static void begin(struct passing *p, const char *method, const char *target, boo
     assert_int_equal(kinf__forwarder_new(p->client, &(struct kinf__forwarder_options){ 0 },
                                          &p->options.forwarder, NULL),
                      0);
+}
+
+static void begin(struct passing *p, const char *method, const char *target, bool is_upgrade)
+{
+    static const struct kinf__header headers[] = { { "Authorization", "Bearer x" },
+                                                   { "Upgrade", "websocket" } };
+    const struct kinf__exchange_owner owner = { .wake = wake, .ctx = &p->woken };
+    struct kinf__request_head head =
+        kinf__request_head_of(method, kinf_str_from(target), headers, is_upgrade ? 2 : 1);
+
+    begin_options(p);
     assert_int_equal(kinf__server_new(&p->options, &p->server, NULL), 0);
     set_catalog(p->server);
     p->exchange = kinf__exchange_new(p->server, &owner, &head, NULL);
@@ -402,13 +409,12 @@ static int next_descriptor(void)
 
 static void a_server_without_descriptors_is_not_begun(void **state)
 {
-    struct kinf__server *server = NULL;
     struct rlimit before, few;
     struct passing p;
     int failed = KINF_ERR_SYSTEM, n_failed = 0;
 
     (void)state;
-    begin(&p, "GET", LIST, false);
+    begin_options(&p); /* a server's thread has a descriptor for a moment, to count them */
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     while (failed == KINF_ERR_SYSTEM) {
         struct kinf_error err = KINF_ERROR_INIT;
@@ -416,7 +422,7 @@ static void a_server_without_descriptors_is_not_begun(void **state)
 
         few = (struct rlimit){ (rlim_t)(next + n_failed), before.rlim_max };
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        failed = kinf__server_new(&p.options, &server, &err);
+        failed = kinf__server_new(&p.options, &p.server, &err);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         if (failed == 0)
             break;
@@ -426,8 +432,6 @@ static void a_server_without_descriptors_is_not_begun(void **state)
     }
     assert_int_equal(failed, 0);
     assert_int_equal(n_failed, 4); /* wakers and epolls, of the time and of tunnels */
-    kinf__server_stop(server);
-    kinf__server_free(server);
     end(&p);
 }
 
