@@ -201,7 +201,7 @@ bool kinf__route_wants_latest(const struct kinf__exchange *exchange)
     return *exchange->options.resource_version == '\0' && !kinf__route_is_page_of_ours(exchange);
 }
 
-/* One that was passed on while its type was not cached yet. */
+/* One whose first was passed on: its type was not cached yet, or the cache was behind. */
 static bool is_page_of_upstream(const struct kinf__exchange *exchange)
 {
     return *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
@@ -234,23 +234,43 @@ static bool leaves_it_upstream(const struct kinf__exchange *exchange,
 {
     return (source->consistency == KINF__CONSISTENCY_LATEST &&
             kinf__route_wants_latest(exchange)) ||
-           (source->is_on_demand && is_page_of_upstream(exchange));
+           (exchange->server->forwarder != NULL && is_page_of_upstream(exchange));
 }
 
 /* --- facts --- */
 
-/* Other subresources have a body of their own, which takes nothing away from the object. */
-static bool is_pruned(const struct kinf__server *server, const struct kinf__request *request)
+/* In whatever version. */
+static bool is_of_resource(const struct kinf_type *type, const struct kinf__request *request)
 {
-    if (*request->subresource != '\0' && strcmp(request->subresource, "status") != 0)
-        return false;
-    for (size_t i = 0; i < server->n_sources; i++) {
-        if (server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
-            strcmp(server->sources[i]->type->group, request->group) == 0 &&
-            strcmp(server->sources[i]->type->resource, request->resource) == 0)
+    return strcmp(type->group, request->group) == 0 &&
+           strcmp(type->resource, request->resource) == 0;
+}
+
+/* What was read stays with its readers when its source has gone. */
+static bool was_pruned(const struct kinf__server *server, const struct kinf__request *request)
+{
+    for (size_t i = 0; i < server->n_pruned; i++) {
+        if (is_of_resource(server->pruned[i], request))
             return true;
     }
     return false;
+}
+
+/* Other subresources have a body of their own, which takes nothing away from the object. */
+static bool is_pruned(const struct kinf__server *server, const struct kinf__request *request)
+{
+    bool is_whole = false;
+
+    if (*request->subresource != '\0' && strcmp(request->subresource, "status") != 0)
+        return false;
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (server->sources[i]->is_unserved || !is_of_resource(server->sources[i]->type, request))
+            continue;
+        if (server->sources[i]->is_pruned)
+            return true;
+        is_whole = true;
+    }
+    return !is_whole && was_pruned(server, request);
 }
 
 /* Whether no cache answers: options that are refused are refused here. The lock is held. */

@@ -44,7 +44,7 @@ struct kinf__route_facts {
     bool is_named;   /* by a certificate: here it needs no token */
     bool is_backend; /* the backend takes it */
     bool is_plain;   /* kinf__passthrough_is_plain() */
-    bool is_pruned;  /* a cache of this resource leaves fields out */
+    bool is_pruned;  /* a cache of this resource leaves fields out, or did while there was one */
     bool is_known;   /* what the server has; if not, the next two are true */
     bool is_there;   /* it has something at this path */
     bool takes;      /* that does what the method says */

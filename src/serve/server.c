@@ -171,23 +171,38 @@ static int files_of(const struct kinf__source *source)
     return source->informer != NULL ? SOURCE_FILES : 0;
 }
 
+/* For one more source, and for all that are not published to be noted as pruned. */
+static int make_room(struct kinf__server *server)
+{
+    size_t n_sources = server->n_sources + server->n_unpublished;
+    struct kinf__source **sources =
+        realloc(server->sources, (n_sources + 1) * sizeof(struct kinf__source *));
+    const struct kinf_type **pruned;
+
+    if (sources == NULL)
+        return KINF_ERR_NO_MEMORY;
+    server->sources = sources;
+    pruned = realloc(server->pruned, (server->n_pruned + server->n_unpublished + 1) *
+                                         sizeof(const struct kinf_type *));
+    if (pruned == NULL)
+        return KINF_ERR_NO_MEMORY;
+    server->pruned = pruned;
+    return 0;
+}
+
 static int register_source(struct kinf__server *server, struct kinf__source *source)
 {
-    struct kinf__source **sources;
-    size_t n_sources;
+    int failed;
 
     kinf__mutex_lock(&server->lock);
-    n_sources = server->n_sources + server->n_unpublished;
-    sources = realloc(server->sources, (n_sources + 1) * sizeof(struct kinf__source *));
-    if (sources != NULL) {
-        server->sources = sources;
-        sources[n_sources] = source;
-        server->n_unpublished++;
+    failed = make_room(server);
+    if (failed == 0) {
+        server->sources[server->n_sources + server->n_unpublished++] = source;
         kinf__connections_keep_apart(&server->connections, files_of(source));
         kinf__server_expect(server, 0);
     }
     kinf__mutex_unlock(&server->lock);
-    return sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    return failed;
 }
 
 int kinf__server_add_source(struct kinf__server *server, const struct kinf__source_options *options,
@@ -266,6 +281,16 @@ void kinf__server_call_watches_back(struct kinf__server *server, struct kinf__so
     }
 }
 
+/* There is room. The lock is held. */
+static void note_pruned(struct kinf__server *server, const struct kinf_type *type)
+{
+    for (size_t i = 0; i < server->n_pruned; i++) {
+        if (server->pruned[i] == type)
+            return;
+    }
+    server->pruned[server->n_pruned++] = type;
+}
+
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
@@ -274,6 +299,8 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
             server->n_unpublished * sizeof(struct kinf__source *));
     server->sources[server->n_sources++] = source;
     source->number = ++server->n_published;
+    if (source->is_pruned && !source->is_unserved)
+        note_pruned(server, source->type);
     name_sources(server);
     if (source->is_on_demand)
         end_passed_watches(server, source->type);
@@ -463,6 +490,7 @@ void kinf__server_free(struct kinf__server *server)
     kinf__tunnels_free(server->tunnels);
     kinf__catalog_free(server->catalog);
     free(server->sources);
+    free(server->pruned);
     for (size_t i = 0; i < server->n_tables; i++)
         kinf__table_free(server->tables[i]);
     free(server->tables);

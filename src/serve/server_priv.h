@@ -98,6 +98,8 @@ struct kinf__server {
     struct kinf__source **sources; /* published ones, and behind them the others */
     size_t n_sources;              /* published */
     size_t n_unpublished;
+    const struct kinf_type **pruned; /* that were ever published with fields left out */
+    size_t n_pruned;
     struct kinf__catalog *catalog; /* NULL: not yet */
     struct kinf__table *
         *tables; /* of definitions; kept until the end, since watches write by them */

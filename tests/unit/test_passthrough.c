@@ -199,11 +199,10 @@ static void end(struct passing *p)
 }
 
 /* A cache of ConfigMaps, that has one. */
-static void add_source(struct passing *p, bool is_on_demand)
+static void add_source_of(struct passing *p, struct kinf__source_options options)
 {
     static const char json[] =
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"resourceVersion\":\"3\"}}";
-    struct kinf__source_options options = { .is_on_demand = is_on_demand };
     const struct kinf_object *object;
 
     assert_int_equal(kinf_indexer_new(NULL, 0, &p->store, NULL), 0);
@@ -216,6 +215,20 @@ static void add_source(struct passing *p, bool is_on_demand)
     options.store.indexer = p->store;
     assert_int_equal(kinf__server_add_source(p->server, &options, &p->source, NULL), 0);
     kinf__server_publish_source(p->server, p->source);
+}
+
+static void add_source(struct passing *p, bool is_on_demand)
+{
+    add_source_of(p, (struct kinf__source_options){ .is_on_demand = is_on_demand });
+}
+
+static void remove_source(struct passing *p)
+{
+    kinf__server_retire_source(p->server, p->source);
+    kinf__source_free(p->source);
+    kinf_indexer_free(p->store);
+    p->source = NULL;
+    p->store = NULL;
 }
 
 static void send_down(const struct passing *p, const char *text)
@@ -350,6 +363,40 @@ static void what_the_server_has_and_discovery_has_not_is_asked_for(void **state)
     }
 }
 
+/* Its first page came from there, while the cache was behind what its client had written. */
+static void a_list_that_began_at_the_server_is_gone_on_with_there(void **state)
+{
+    (void)state;
+    for (int is_on_demand = 0; is_on_demand < 2; is_on_demand++) {
+        struct passing p;
+
+        begin(&p, "GET", LIST "?limit=1&continue=abc", false);
+        add_source(&p, is_on_demand);
+        assert_int_equal(answer_with(&p, OK_HEAD NO_BODY)->code, 200);
+        end(&p);
+    }
+}
+
+/* Its readers still have what they read of it, and would replace objects by that. */
+static void what_was_read_pruned_does_not_replace_anything_when_its_cache_has_gone(void **state)
+{
+    struct passing p;
+
+    (void)state;
+    begin(&p, "PUT", OBJECTS "/a", false);
+    add_source_of(&p, (struct kinf__source_options){ .is_pruned = true });
+    remove_source(&p);
+    assert_int_equal(await_answer(&p)->code, 405);
+    end(&p);
+    /* A cache that leaves nothing out has told them what it is. */
+    begin(&p, "PUT", OBJECTS "/a", false);
+    add_source_of(&p, (struct kinf__source_options){ .is_pruned = true });
+    remove_source(&p);
+    add_source(&p, false);
+    assert_int_equal(answer_with(&p, OK_HEAD NO_BODY)->code, 200);
+    end(&p);
+}
+
 /* --- who is not there any more --- */
 
 /* Returns what to close behind the exchange. */
@@ -444,6 +491,8 @@ int main(void)
         cmocka_unit_test(a_watch_that_is_called_back_ends_behind_an_event),
         cmocka_unit_test(a_write_that_is_answered_without_a_body_was_done),
         cmocka_unit_test(what_the_server_has_and_discovery_has_not_is_asked_for),
+        cmocka_unit_test(a_list_that_began_at_the_server_is_gone_on_with_there),
+        cmocka_unit_test(what_was_read_pruned_does_not_replace_anything_when_its_cache_has_gone),
         cmocka_unit_test(what_begins_after_its_client_left_ends_at_once),
         cmocka_unit_test(a_server_without_descriptors_is_not_begun),
         cmocka_unit_test(targets_that_can_be_read_in_two_ways_stay_here),
