@@ -79,7 +79,7 @@ struct kinf__exchange {
     uint64_t
         late_source; /* of a watch that was passed on since its cache was late: that one's number */
     int64_t watch_since_ms;
-    int64_t deadline_ms;      /* when the watch ends */
+    int64_t deadline_ms;      /* when the watch ends, or a list is cut off */
     struct kinf__timer timer; /* of that, or of its next bookmark */
     bool has_hung_up;         /* the peer */
     int hang_up_fd;           /* negative: none */
@@ -98,9 +98,10 @@ KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange);
 /* Goes on after the wait. */
 KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
 
-/* server_time.c, the server's lock is held: a watch has begun; nothing is awaited of the peer any
- * more. */
+/* server_time.c, the server's lock is held: a watch has begun; the stream of a list has, that holds a
+ * version of the store; nothing is awaited of the peer any more. */
 void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms);
+void kinf__server_time_list(struct kinf__exchange *exchange, int64_t now_ms);
 void kinf__server_forget_hang_up(struct kinf__exchange *exchange);
 
 /* Answers KINF__WAY_OWN. */

@@ -276,6 +276,14 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
                : 0;
 }
 
+/* It holds a version of the store until it is read. */
+static void give_time(struct kinf__exchange *exchange)
+{
+    kinf__mutex_lock(&exchange->server->lock);
+    kinf__server_time_list(exchange, kinf__clock_now_ms());
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
 /* Steps until the listing knows how its answer begins; others go on between the steps. */
 static int begin_list(struct kinf__exchange *exchange)
 {
@@ -297,6 +305,8 @@ static int begin_list(struct kinf__exchange *exchange)
     /* Who takes a small body slowly holds no version of the store. */
     if (result.stream == NULL)
         kinf__listing_free(exchange->listing);
+    else
+        give_time(exchange);
     exchange->listing = NULL;
     return 0;
 }

@@ -204,7 +204,8 @@ bool kinf__route_wants_latest(const struct kinf__exchange *exchange)
 /* One whose first was passed on: its type was not cached yet, or the cache was behind. */
 static bool is_page_of_upstream(const struct kinf__exchange *exchange)
 {
-    return *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
+    return exchange->server->forwarder != NULL && exchange->head.token.len != 0 &&
+           *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
 }
 
 /* The options are read, and the lock is held. A source that does not cover it answers even so if it
@@ -234,7 +235,7 @@ static bool leaves_it_upstream(const struct kinf__exchange *exchange,
 {
     return (source->consistency == KINF__CONSISTENCY_LATEST &&
             kinf__route_wants_latest(exchange)) ||
-           (exchange->server->forwarder != NULL && is_page_of_upstream(exchange));
+           is_page_of_upstream(exchange);
 }
 
 /* --- facts --- */

@@ -114,6 +114,7 @@ struct kinf__server {
     uint64_t n_refused;
     uint64_t n_passed;
     uint64_t n_crowded; /* refused, since too many were passed on */
+    uint64_t n_lists_cut_off;
     /* atomic */
     _Atomic(bool) is_stopping;
     _Atomic(bool) is_time_over;

@@ -1,6 +1,6 @@
 /*
- * What time does, and what comes by itself: watches whose time is over end, bookmarks are asked for,
- * peers that hang up are seen, the caches forget. Neighbours: resource.c sets a watch's timer,
+ * What time does, and what comes by itself: watches and lists whose time is over end, bookmarks are
+ * asked for, peers that hang up are seen, the caches forget. Neighbours: resource.c sets their timer,
  * mhd_request.c awaits hang-ups. A watch that nothing happens to costs nothing here.
  *
  * A server that nothing happens to sleeps: each tick finds out when something is due next, and who
@@ -26,6 +26,7 @@
 #define TICK_MS          200 /* between two, at least */
 #define BOOKMARK_MS      25000
 #define BOOKMARK_STEP_MS 1000 /* many watches share a tick */
+#define LIST_MAX_MS      60000 /* kube-apiserver's --request-timeout */
 #define N_AT_ONCE        64
 
 /* --- watches --- */
@@ -58,10 +59,27 @@ void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms)
     kinf__server_expect(exchange->server, now_ms);
 }
 
+void kinf__server_time_list(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    exchange->deadline_ms = kinf__clock_add_ms(now_ms, LIST_MAX_MS);
+    kinf__timer_set(&exchange->server->timers, &exchange->timer, exchange->deadline_ms);
+    kinf__server_expect(exchange->server, exchange->deadline_ms);
+}
+
+/* A list that ends before its end is none: its reader is to see that. */
+static void end_list(struct kinf__exchange *exchange)
+{
+    exchange->server->n_lists_cut_off++;
+    exchange->owner.cut_off(exchange->owner.ctx);
+}
+
 static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
 {
     if (now_ms >= exchange->deadline_ms) {
-        end_watch(exchange);
+        if (exchange->watch != NULL)
+            end_watch(exchange);
+        else
+            end_list(exchange);
         return;
     }
     want_bookmark(exchange);

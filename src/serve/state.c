@@ -320,6 +320,8 @@ static int write_build(struct kinf__buffer *out)
       server->n_exchanges)                                                                         \
     X("kinformer_requests_crowded_total", COUNTER, 0,                                              \
       "Requests that were not passed on, since too many were.", server->n_crowded)                 \
+    X("kinformer_lists_cut_off_total", COUNTER, 0,                                                 \
+      "Lists that were not read to their end within a minute.", server->n_lists_cut_off)           \
     X("kinformer_access_log_dropped_total", COUNTER, 0,                                            \
       "Requests that are not in the access log, since it was too slow.",                           \
       atomic_load(&server->n_log_dropped))                                                         \

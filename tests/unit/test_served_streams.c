@@ -403,6 +403,36 @@ static void who_takes_nothing_is_cut_off_two_seconds_after_the_end(void **state)
     }
 }
 
+/* However often it takes a little: kube-apiserver gives it as long. */
+static void a_list_that_is_read_too_slowly_is_cut_off(void **state)
+{
+    struct serve_fixture f;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int fd;
+
+    (void)state;
+    serve_setup_whole(&f);
+    put_large(&f, "x");
+    put_large(&f, "y");
+    put_large(&f, "z");
+    swept_fake_settle(f.fake);
+    fd = serve_send_request(&f, "GET " OBJECTS, "");
+    assert_true(served_fake_read(fd, "\"items\":[", &text));
+    kinf_fake_advance(f.fake, 59000);
+    usleep(20000);
+    assert_int_equal(serve_n_under_way(&f), 1);
+    kinf_fake_advance(f.fake, 1000);
+    serve_wait_until_under_way(&f, 0);
+    assert_false(served_fake_read(fd, "]}\n", &text));
+    serve_expect(&f, "GET /metrics", "", 200, "kinformer_lists_cut_off_total 1\n", NULL);
+    /* One that was read in time leaves nothing behind. */
+    serve_expect(&f, "GET " OBJECTS, "", 200, "\"items\":[", NULL);
+    kinf_fake_advance(f.fake, 61000);
+    serve_expect(&f, "GET /metrics", "", 200, "kinformer_lists_cut_off_total 1\n", NULL);
+    close(fd);
+    serve_teardown(&f);
+}
+
 /* --- another protocol --- */
 
 /* Played by the test: nothing of what it sends is told by how it is encoded. */
@@ -537,6 +567,7 @@ int main(void)
         cmocka_unit_test(long_bodies_go_through_whole),
         cmocka_unit_test(who_asks_before_a_body_is_told),
         cmocka_unit_test(who_takes_nothing_is_cut_off_two_seconds_after_the_end),
+        cmocka_unit_test(a_list_that_is_read_too_slowly_is_cut_off),
         cmocka_unit_test(a_body_whose_encoding_cannot_be_told_is_not_sent),
         cmocka_unit_test(what_changes_its_protocol_is_carried_both_ways),
         cmocka_unit_test(each_request_is_a_line_of_the_log),
