@@ -322,6 +322,12 @@ void kinf__watch_publish(struct kinf__watch *watch)
         kinf__server_publish_source(watch->server, watch->sources[i]);
 }
 
+void kinf__watch_withdraw(struct kinf__watch *watch)
+{
+    for (size_t i = 0; watch->server != NULL && i < watch->n_informers; i++)
+        kinf__server_withdraw_source(watch->server, watch->sources[i]);
+}
+
 int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err)
 {
     int failed = 0;

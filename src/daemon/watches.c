@@ -113,6 +113,20 @@ bool kinf__watches_are_ready(const struct kinf__watches *watches)
     return true;
 }
 
+/* Those that are not among these; their slow readers are waited for at once. */
+static void end_others(const struct kinf__watches *watches, struct kinf__watch *const *items,
+                       size_t n)
+{
+    for (size_t i = 0; i < watches->n_items; i++) {
+        if (!is_among(watches->items[i], items, n))
+            kinf__watch_withdraw(watches->items[i]);
+    }
+    for (size_t i = 0; i < watches->n_items; i++) {
+        if (!is_among(watches->items[i], items, n))
+            kinf__watch_free(watches->items[i]);
+    }
+}
+
 /* From here on nothing fails. */
 void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **take_items,
                             struct kinf__config *take_config)
@@ -125,10 +139,7 @@ void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **
         if (!kinf__watches_have(watches, take_items[i]))
             kinf__watch_publish(take_items[i]);
     }
-    for (size_t i = 0; i < watches->n_items; i++) {
-        if (!is_among(watches->items[i], take_items, config->n_resources))
-            kinf__watch_free(watches->items[i]);
-    }
+    end_others(watches, take_items, config->n_resources);
     for (size_t i = 0; i < config->n_resources; i++) {
         take_items[i]->config = &config->resources[i];
         if (!kinf__watches_have(watches, take_items[i]) &&

@@ -354,7 +354,7 @@ static void drop_places(struct kinf__source *source)
 void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
-    source->is_withdrawn = true;
+    source->withdrawn_ms = kinf__clock_now_ms();
     remove_source(server, source);
     server->sources[server->n_sources + server->n_unpublished++] = source;
     name_sources(server);
@@ -380,9 +380,11 @@ void kinf__server_source_use(struct kinf__server *server, const struct kinf__sou
 
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
 {
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
+    int64_t deadline_ms;
 
     kinf__mutex_lock(&server->lock);
+    deadline_ms = kinf__clock_add_ms(
+        source->withdrawn_ms != 0 ? source->withdrawn_ms : kinf__clock_now_ms(), PATIENCE_MS);
     source->is_retired = true;
     remove_source(server, source);
     kinf__connections_keep_apart(&server->connections, -files_of(source));

@@ -146,7 +146,7 @@ struct kinf__source_use {
 void kinf__server_source_use(struct kinf__server *server, const struct kinf__source *source,
                              struct kinf__source_use *ret_use);
 /* From here on nothing is answered from it: watches end. Waits for requests that use it; a client
- * that takes nothing is cut off after 2 s. The informer still runs. */
+ * that takes nothing is cut off after 2 s, or 2 s after it was withdrawn. The informer still runs. */
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source);
 /* After retiring, when its informer has stopped. NULL is allowed. */
 void kinf__source_free(struct kinf__source *source);

@@ -217,7 +217,7 @@ static int64_t tick_source(struct kinf__server *server, struct kinf__source *sou
     int64_t due_ms = kinf__watchcache_tick(source->cache, now_ms);
 
     tick_session(source, now_ms);
-    if (source->has_passed_watches && !source->is_withdrawn && !is_late(source))
+    if (source->has_passed_watches && source->withdrawn_ms == 0 && !is_late(source))
         kinf__server_call_watches_back(server, source);
     return kinf__session_is_behind(&source->session) ? now_ms : due_ms;
 }

@@ -1,11 +1,15 @@
 """Reloads, as clients and probes of kinformerd see them."""
 
+import contextlib
+import json
 import os
 import signal
+import socket
 import tempfile
+import time
 import unittest
 
-from harness import Proxy, cluster, wait_until
+from harness import Proxy, cluster, config_map, wait_until
 from test_serve import Served, ask
 
 
@@ -50,6 +54,30 @@ class ServeReloadTest(unittest.TestCase):
             self.write("resource: configmaps", more=f"unixUsers: [{os.getuid() + 1}]\n")
             served.daemon.process.send_signal(signal.SIGHUP)
             served.daemon.wait_logged("unix..., tls, auth, maxStaleness and passThrough change only by a restart")
+            served.daemon.stop()
+
+    def test_readers_of_many_types_that_take_nothing_are_waited_for_together(self):
+        namespaces = [f"stalled-{i}" for i in range(4)]
+        for namespace in namespaces:
+            cluster().make_namespace(namespace)
+            items = [json.loads(config_map(f"big-{i}", namespace, data="x" * 400000)) for i in range(24)]
+            cluster().kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        resources = [f"resource: configmaps, namespaces: [{namespace}]" for namespace in namespaces]
+        self.write(*resources)
+        with Served("--config", self.path, resource=()) as served, contextlib.ExitStack() as stack:
+            host, _, port = served.address.rpartition(":")
+            for namespace in namespaces:
+                reader = stack.enter_context(socket.socket())
+                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                reader.connect((host, int(port)))
+                reader.sendall(f"GET /api/v1/namespaces/{namespace}/configmaps HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                self.assertIn(b" 200 ", reader.recv(64))
+            self.write(*(item + ", maxHistoryAge: 1m" for item in resources))
+            begun = time.monotonic()
+            self.reload(served)
+            took = time.monotonic() - begun
+            self.assertGreaterEqual(took, 2)
+            self.assertLess(took, 6)  # 8, one after the other
             served.daemon.stop()
 
     def test_what_takes_anothers_place_takes_its_name(self):
