@@ -5,8 +5,8 @@
  *
  * Numbered promises, which tests cite:
  *  D1  The first list or watch of a type asks for it, or the third get.
- *  D2  Never taken up: what cannot be listed and watched, what is excluded, and Secrets unless they are
- *      included.
+ *  D2  Never taken up: what cannot be listed and watched, what is excluded, Secrets unless they are
+ *      included, and the groups of which the API server shows each caller its own.
  *  D3  Not used for `idle_ms`, it is given up. A watch that is served is use.
  *  D4  At most `max_types` at once. A newcomer takes the place of the least recently used one that
  *      nobody watches, but of none that was used within a thirtieth of `idle_ms`.

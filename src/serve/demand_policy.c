@@ -45,6 +45,12 @@ static const char *unfit(const char *verbs)
     return kinf__discovery_has_word(verbs, "watch") ? NULL : "the API server offers no watch of it";
 }
 
+/* OpenShift's, and Rancher's: a cache would show everybody what it was shown itself. */
+static bool depends_on_who_asks(const char *group)
+{
+    return strcmp(group, "project.openshift.io") == 0 || strcmp(group, "ext.cattle.io") == 0;
+}
+
 const char *kinf__demand_forbids(const struct kinf__demand_rules *rules, const char *group,
                                  const char *resource, const char *verbs)
 {
@@ -57,7 +63,7 @@ const char *kinf__demand_forbids(const struct kinf__demand_rules *rules, const c
     if (*group == '\0' && strcmp(resource, "secrets") == 0 &&
         !is_among(rules->includes, rules->n_includes, group, resource))
         return "Secrets are cached only if onDemand.include or resources names them";
-    return NULL;
+    return depends_on_who_asks(group) ? "the API server shows each caller its own" : NULL;
 }
 
 /* --- counting --- */

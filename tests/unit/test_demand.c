@@ -165,6 +165,8 @@ static void what_may_not_be_cached_stays_passed_on_and_says_why(void **state)
     assert_refused("coordination.k8s.io", "leases", all_verbs, "onDemand.exclude");
     assert_refused("example.com", "gadgets", all_verbs, "onDemand.exclude");
     assert_refused("", "secrets", all_verbs, "onDemand.include");
+    assert_refused("project.openshift.io", "projects", all_verbs, "each caller its own");
+    assert_refused("ext.cattle.io", "tokens", all_verbs, "each caller its own");
     kinf__demand_ask(
         &demand,
         &(struct kinf__demand_request){ "x.example.com", "v1", "leases", all_verbs, false }, 5);
