@@ -54,7 +54,8 @@ struct kinf__authorizer {
     struct kinf__inquiries inquiries;
     struct kinf__remembered remembered;
     struct kinf__log_limit warnings;
-    int64_t away_since_ms; /* since when the upstream does not answer; 0: it does */
+    uint64_t n_contacts;   /* reviews that the upstream answered */
+    int64_t away_since_ms; /* since when it does not; 0: it does */
     int64_t next_probe_ms;
     uint64_t n_stale;
     bool is_stopping;
@@ -250,21 +251,47 @@ static bool is_unreachable(int failed, const struct kinf_error *err)
            (failed == KINF_ERR_SERVER && err->http_status >= 500);
 }
 
-/* What a review came to says whether the upstream is there. */
-static void note_contact(struct kinf__authorizer *authorizer, int failed,
+static uint64_t count_contacts(struct kinf__authorizer *authorizer)
+{
+    uint64_t n_contacts;
+
+    kinf__mutex_lock(&authorizer->lock);
+    n_contacts = authorizer->n_contacts;
+    kinf__mutex_unlock(&authorizer->lock);
+    return n_contacts;
+}
+
+/* What a review came to says whether the upstream is there. One that took too long may be its token's:
+ * that says nothing if another was answered meanwhile, and a probe is to tell, at once. The lock is
+ * held. */
+static void judge_contact(struct kinf__authorizer *authorizer, int failed, bool is_away,
+                          uint64_t n_before, int64_t now_ms)
+{
+    bool is_sure = failed == KINF_ERR_NETWORK || authorizer->away_since_ms != 0;
+
+    if (!is_away) {
+        authorizer->n_contacts++;
+        authorizer->away_since_ms = 0;
+    } else if (!is_sure && authorizer->n_contacts != n_before) {
+        return;
+    } else if (authorizer->away_since_ms == 0) {
+        authorizer->away_since_ms = now_ms != 0 ? now_ms : 1;
+    }
+    authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, is_away && !is_sure ? 0 : PROBE_MS);
+}
+
+/* `n_before`: count_contacts() when it was begun. */
+static void note_contact(struct kinf__authorizer *authorizer, uint64_t n_before, int failed,
                          const struct kinf_error *err, int64_t now_ms)
 {
-    bool is_away = is_unreachable(failed, err), was_away;
+    bool was_away, is_away;
 
     if (failed == KINF_ERR_STOPPED || failed == KINF_ERR_NO_MEMORY)
         return;
     kinf__mutex_lock(&authorizer->lock);
     was_away = authorizer->away_since_ms != 0;
-    if (!is_away)
-        authorizer->away_since_ms = 0;
-    else if (!was_away)
-        authorizer->away_since_ms = now_ms != 0 ? now_ms : 1;
-    authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, PROBE_MS);
+    judge_contact(authorizer, failed, is_unreachable(failed, err), n_before, now_ms);
+    is_away = authorizer->away_since_ms != 0;
     kinf__mutex_unlock(&authorizer->lock);
     if (is_away != was_away && authorizer->options.stale_ms != 0)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "%s",
@@ -276,9 +303,10 @@ static int review_token(struct kinf__authorizer *authorizer, const struct kinf__
                         const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
                         struct kinf__buffer *user, struct kinf_error *err)
 {
+    uint64_t n_before = count_contacts(authorizer);
     int failed = kinf__review_token(sender, kinf_str_from(inquiry->token), ret_yes, user, err);
 
-    note_contact(authorizer, failed, err, now_ms);
+    note_contact(authorizer, n_before, failed, err, now_ms);
     if (failed < 0)
         return failed;
     kinf__mutex_lock(&authorizer->lock);
@@ -318,10 +346,11 @@ static int review_access(struct kinf__authorizer *authorizer, const struct kinf_
                          struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
+    uint64_t n_before = count_contacts(authorizer);
     bool is_yes;
     int failed = kinf__review_access(sender, user, &inquiry->attributes, &is_yes, &reason, err);
 
-    note_contact(authorizer, failed, err, now_ms);
+    note_contact(authorizer, n_before, failed, err, now_ms);
     if (failed < 0)
         return failed;
     kinf__mutex_lock(&authorizer->lock);
@@ -382,11 +411,12 @@ static void probe(struct kinf__authorizer *authorizer, const struct kinf__review
                                                         "",    "",         "", "", "" };
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
+    uint64_t n_before = count_contacts(authorizer);
     bool is_yes;
     int failed = kinf__review_access(sender, "\"user\":\"system:anonymous\"", &attributes, &is_yes,
                                      &reason, &err);
 
-    note_contact(authorizer, failed, &err, now_ms);
+    note_contact(authorizer, n_before, failed, &err, now_ms);
 }
 
 static void decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,

@@ -15,6 +15,8 @@ struct upstream {
     const char *allowed;
     bool is_dead;
     bool is_garbage;
+    const char *slow;     /* what a review has in its body that takes too long; NULL: none does */
+    int64_t meanwhile_ms; /* when it does, other work is done; 0: none is */
     int n_token_reviews;
     int n_access_reviews;
     int n_woken;
@@ -42,6 +44,12 @@ static int send_review(void *ctx, const char *target, struct kinf_str body,
     bool may;
 
     (void)err;
+    if (upstream->slow != NULL &&
+        memmem(body.bytes, body.len, upstream->slow, strlen(upstream->slow)) != NULL) {
+        if (upstream->meanwhile_ms != 0)
+            assert_true(kinf__authorizer_work(upstream->authorizer, upstream->meanwhile_ms));
+        return KINF_ERR_TIMEOUT;
+    }
     if (upstream->is_dead)
         return KINF_ERR_NETWORK;
     if (upstream->is_garbage)
@@ -206,6 +214,44 @@ static void a_yes_stands_in_while_nobody_can_be_asked(void **state)
     assert_false(status_at(&upstream, 130999).answers_nobody);
     assert_int_equal(ask(&upstream, "u-reader", "list", 131000), KINF__VERDICT_FAILED);
     assert_true(status_at(&upstream, 161000).answers_nobody);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+/* The upstream asks somebody else about it, say, who hangs. */
+static void a_review_that_takes_too_long_says_little_of_others(void **state)
+{
+    const struct kinf__authorizer_options options = { .stale_ms = 100000 };
+    const struct kinf__access_request slow = request_of("u-slow", "list", ""),
+                                      other = request_of("u-other", "list", "");
+    struct kinf__access_answer answer;
+    struct kinf__access_waiter waiter, other_waiter;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    waiter = waiter_of(&upstream);
+    other_waiter = waiter_of(&upstream);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 1000), KINF__VERDICT_ALLOWED);
+    upstream.allowed = "nobody";
+    upstream.slow = "\"u-slow\"";
+    upstream.meanwhile_ms = 40000;
+    /* Another is answered meanwhile: it is there. */
+    assert_int_equal(ask_once(&upstream, &slow, &waiter, 40000, &answer), KINF__VERDICT_WAITS);
+    assert_int_equal(ask_once(&upstream, &other, &other_waiter, 40000, &answer),
+                     KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 40000));
+    assert_int_equal(ask_once(&upstream, &other, &other_waiter, 40000, &answer),
+                     KINF__VERDICT_DENIED);
+    assert_int_equal(ask_once(&upstream, &slow, &waiter, 40000, &answer), KINF__VERDICT_FAILED);
+    assert_int_equal(status_at(&upstream, 41000).away_ms, 0);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 41000), KINF__VERDICT_DENIED);
+    /* Nobody else asks: that is asked at once. */
+    upstream.meanwhile_ms = 0;
+    assert_int_equal(ask_once(&upstream, &slow, &waiter, 50000, &answer), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 50000));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 50000));
+    assert_int_equal(status_at(&upstream, 50001).away_ms, 0);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 50000));
     kinf__authorizer_free(upstream.authorizer);
 }
 
@@ -694,6 +740,7 @@ int main(void)
         cmocka_unit_test(allowed_is_kept_for_30_s_and_denied_for_5),
         cmocka_unit_test(who_is_known_needs_no_review_of_a_token),
         cmocka_unit_test(a_yes_stands_in_while_nobody_can_be_asked),
+        cmocka_unit_test(a_review_that_takes_too_long_says_little_of_others),
         cmocka_unit_test(who_is_back_is_asked_and_has_the_word),
         cmocka_unit_test(it_shows_that_the_upstream_is_back_when_nobody_asks),
         cmocka_unit_test(nothing_stands_in_beyond_the_tokens_end),
