@@ -2,11 +2,12 @@
  * Credentials and their changes. Neighbours: kubeconfig.h has what is configured, exec.c runs a
  * plugin, certificates.c checks what is read; http.c sends what is current.
  *
- * Invariants: `current` is never NULL after creation and never changes in place; run_ended is set
- * exactly while is_running is false.
+ * Invariants: `current` is never NULL after creation and never changes in place; where there is a
+ * plugin, run_ended is set exactly while is_running is false.
  */
 #include "rest/credentials.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,16 +290,34 @@ static bool is_run_due_locked(const struct kinf__credentials *credentials, struc
             now.wall_s >= credentials->due_wall_s);
 }
 
-/* Some time before the end, but not so early that what lives shortly is never used. */
-static int64_t due_of(const struct kinf__exec_answer *answer, struct kinf__moment now)
+/* What it gave can be shown, whether or not it is run again. */
+static bool is_good_locked(const struct kinf__credentials *credentials, struct kinf__moment now)
+    KINF__REQUIRES(credentials->lock)
+{
+    return credentials->has_answer && !credentials->is_refused &&
+           now.wall_s < credentials->expires_wall_s;
+}
+
+static bool has_just_failed_locked(const struct kinf__credentials *credentials,
+                                   struct kinf__moment now) KINF__REQUIRES(credentials->lock)
+{
+    return credentials->failure.code != 0 && now.now_ms - credentials->failed_ms < RUN_PAUSE_MS;
+}
+
+/* It is run again some time before the end, but not so early that what lives shortly is never used;
+ * what is over on arrival lives for a second. */
+static void set_end_locked(struct kinf__credentials *credentials, int64_t expires_wall_s,
+                           int64_t now_s) KINF__REQUIRES(credentials->lock)
 {
     int64_t life_s, lead_s;
 
-    if (answer->expires_wall_s == INT64_MAX)
-        return INT64_MAX;
-    life_s = answer->expires_wall_s - now.wall_s;
+    credentials->due_wall_s = credentials->expires_wall_s = expires_wall_s;
+    if (expires_wall_s == INT64_MAX)
+        return;
+    life_s = expires_wall_s - now_s > 1 ? expires_wall_s - now_s : 1;
     lead_s = life_s / 4 < LEAD_MAX_S ? life_s / 4 : LEAD_MAX_S;
-    return life_s - lead_s < 1 ? now.wall_s + 1 : answer->expires_wall_s - lead_s;
+    credentials->expires_wall_s = now_s + life_s;
+    credentials->due_wall_s = now_s + life_s - lead_s;
 }
 
 static int use_answer_locked(struct kinf__credentials *credentials,
@@ -317,84 +336,119 @@ static int use_answer_locked(struct kinf__credentials *credentials,
         return KINF_ERR_NO_MEMORY;
     credentials->has_answer = true;
     credentials->is_refused = false;
-    credentials->due_wall_s = due_of(answer, now);
+    credentials->is_failure_told = false;
+    set_end_locked(credentials, answer->expires_wall_s, now.wall_s);
     return 0;
 }
 
-static int note_run_locked(struct kinf__credentials *credentials, int failed,
-                           const struct kinf__exec_answer *answer, struct kinf__moment now,
-                           struct kinf_error *told) KINF__REQUIRES(credentials->lock)
+/* Whoever needs the answer is told by an error; while the last one is good that is nobody. */
+static void note_failure_locked(struct kinf__credentials *credentials,
+                                const struct kinf_error *failure, struct kinf__moment now)
+    KINF__REQUIRES(credentials->lock)
+{
+    credentials->failure = *failure;
+    credentials->failed_ms = now.now_ms;
+    if (is_good_locked(credentials, now))
+        tell_bad(&credentials->is_failure_told, failure);
+}
+
+static void note_run_locked(struct kinf__credentials *credentials, int failed,
+                            const struct kinf__exec_answer *answer, struct kinf__moment now,
+                            struct kinf_error *told) KINF__REQUIRES(credentials->lock)
 {
     credentials->is_running = false;
     credentials->failure.code = (enum kinf_errc)0;
     if (failed == 0 && use_answer_locked(credentials, answer, now) < 0)
         failed = kinf__error_no_memory(told);
-    if (failed < 0 && failed != KINF_ERR_STOPPED) {
-        credentials->failure = *told;
-        credentials->failed_ms = now.now_ms;
-    }
+    if (failed < 0 && failed != KINF_ERR_STOPPED)
+        note_failure_locked(credentials, told, now);
     kinf__waker_set(&credentials->run_ended);
-    return failed;
 }
 
-/* The lock is free meanwhile. */
-static int run_locked(struct kinf__credentials *credentials, struct kinf__moment now,
-                      const struct kinf__waker *waker, struct kinf_error *err)
-    KINF__REQUIRES(credentials->lock)
+/* One run. Once it has noted that it ended it needs no lock: whoever holds that one may join it. */
+static void *run_plugin(void *ctx)
 {
+    struct kinf__credentials *credentials = ctx;
     struct kinf_error told = KINF_ERROR_INIT;
     struct kinf__exec_answer answer = { .expires_wall_s = INT64_MAX };
     int64_t began_ms = kinf__clock_now_ms(), took_ms;
-    int failed;
+    struct kinf__moment now;
+    int failed = kinf__exec_run(credentials->config->exec, &credentials->stop,
+                                credentials->exec_limit_ms, &answer, &told);
 
-    credentials->is_running = true;
-    kinf__waker_clear(&credentials->run_ended);
-    kinf__mutex_unlock(&credentials->lock);
-    failed = kinf__exec_run(credentials->config->exec, waker, credentials->exec_limit_ms, &answer,
-                            &told);
-    kinf__mutex_lock(&credentials->lock);
     took_ms = kinf__clock_now_ms() - began_ms;
+    kinf__mutex_lock(&credentials->lock);
+    now = credentials->run_began;
     now.now_ms += took_ms;
     now.wall_s += took_ms / 1000;
-    failed = note_run_locked(credentials, failed, &answer, now, &told);
-    kinf__exec_answer_release(&answer);
-    if (failed < 0 && err != NULL)
-        *err = told;
-    return failed;
-}
-
-/* Waits for the run of another thread. */
-static int wait_locked(struct kinf__credentials *credentials, const struct kinf__waker *waker,
-                       struct kinf_error *err) KINF__REQUIRES(credentials->lock)
-{
-    struct pollfd fds[] = { { waker->fd, POLLIN, 0 }, { credentials->run_ended.fd, POLLIN, 0 } };
-
+    note_run_locked(credentials, failed, &answer, now, &told);
     kinf__mutex_unlock(&credentials->lock);
-    (void)poll(fds, KINF__ARRAY_LEN(fds), -1);
-    kinf__mutex_lock(&credentials->lock);
-    return fds[0].revents != 0 ? kinf__error_set(err, KINF_ERR_STOPPED, "stopped") : 0;
+    kinf__exec_answer_release(&answer);
+    return NULL;
 }
 
-/* One run serves all who need it, also when it fails. */
-static int obtain_locked(struct kinf__credentials *credentials, struct kinf__moment now,
-                         const struct kinf__waker *waker, struct kinf_error *err)
+static void start_run_locked(struct kinf__credentials *credentials, struct kinf__moment now)
     KINF__REQUIRES(credentials->lock)
 {
-    int failed = 0;
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed;
 
-    while (failed == 0 && is_run_due_locked(credentials, now)) {
-        if (credentials->is_running) {
-            failed = wait_locked(credentials, waker, err);
-        } else if (credentials->failure.code != 0 &&
-                   now.now_ms - credentials->failed_ms < RUN_PAUSE_MS) {
+    if (credentials->has_runner)
+        pthread_join(credentials->runner, NULL);
+    failed =
+        kinf__thread_start(&credentials->runner, "credentials", run_plugin, credentials, &told);
+    credentials->has_runner = credentials->is_running = failed == 0;
+    credentials->run_began = now;
+    if (failed == 0)
+        kinf__waker_clear(&credentials->run_ended);
+    else
+        note_failure_locked(credentials, &told, now);
+}
+
+/* Until the run has ended, or for a while. The last look is behind the deadline. */
+static int wait_locked(struct kinf__credentials *credentials, int64_t deadline_ms,
+                       const struct kinf__waker *waker, struct kinf_error *err)
+    KINF__REQUIRES(credentials->lock)
+{
+    struct pollfd fds[] = { { waker->fd, POLLIN, 0 }, { credentials->run_ended.fd, POLLIN, 0 } };
+    int64_t left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms);
+    int64_t wait_ms = kinf__clock_wait_ms(left_ms);
+
+    kinf__mutex_unlock(&credentials->lock);
+    (void)poll(fds, KINF__ARRAY_LEN(fds), wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
+    kinf__mutex_lock(&credentials->lock);
+    if (fds[0].revents != 0)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
+    if (left_ms == 0 && fds[1].revents == 0)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT,
+                               "the time is over before the credential plugin %s has ended",
+                               credentials->config->exec->command);
+    return 0;
+}
+
+static int obtain_locked(struct kinf__credentials *credentials, struct kinf__moment now,
+                         int64_t wait_ms, const struct kinf__waker *waker, struct kinf_error *err)
+    KINF__REQUIRES(credentials->lock)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), wait_ms);
+
+    while (is_run_due_locked(credentials, now)) {
+        int failed;
+
+        if (!credentials->is_running && !has_just_failed_locked(credentials, now))
+            start_run_locked(credentials, now);
+        if (is_good_locked(credentials, now))
+            return 0;
+        if (!credentials->is_running) {
             if (err != NULL)
                 *err = credentials->failure;
-            failed = credentials->failure.code;
-        } else {
-            failed = run_locked(credentials, now, waker, err);
+            return credentials->failure.code;
         }
+        failed = wait_locked(credentials, deadline_ms, waker, err);
+        if (failed < 0)
+            return failed;
     }
-    return failed;
+    return 0;
 }
 
 /* --- what the header promises --- */
@@ -414,17 +468,21 @@ int kinf__credentials_init(struct kinf__credentials *credentials,
 
     *credentials = (struct kinf__credentials){ .config = config,
                                                .are_used = is_https,
-                                               .exec_limit_ms = KINF__EXEC_LIMIT_MS };
+                                               .exec_limit_ms = KINF__EXEC_LIMIT_MS,
+                                               .run_ended = { -1 },
+                                               .stop = { -1 } };
     credentials->files[KINF__TOKEN_FILE].is_there = config->token_file != NULL;
     credentials->files[KINF__AUTHORITY_FILE].is_there = config->ca_file != NULL;
     credentials->files[KINF__CLIENT_FILES].is_there =
         config->client_cert_file != NULL || config->client_key_file != NULL;
     kinf__mutex_init(&credentials->lock, KINF__RANK_CREDENTIALS);
     kinf__list_init(&credentials->holders);
-    failed = kinf__waker_init(&credentials->run_ended, err);
-    if (failed < 0)
-        return failed;
-    kinf__waker_set(&credentials->run_ended);
+    if (is_https && config->exec != NULL) {
+        if ((failed = kinf__waker_init(&credentials->run_ended, err)) < 0 ||
+            (failed = kinf__waker_init(&credentials->stop, err)) < 0)
+            return failed;
+        kinf__waker_set(&credentials->run_ended);
+    }
     if (is_https) {
         first.cert_pem = config->client_cert_pem;
         first.key_pem = config->client_key_pem;
@@ -442,13 +500,18 @@ int kinf__credentials_init(struct kinf__credentials *credentials,
 
 void kinf__credentials_release(struct kinf__credentials *credentials)
 {
+    if (credentials->has_runner) {
+        kinf__waker_set(&credentials->stop);
+        pthread_join(credentials->runner, NULL);
+    }
     kinf__credential_unref(credentials->current);
     kinf__waker_release(&credentials->run_ended);
+    kinf__waker_release(&credentials->stop);
     kinf__mutex_release(&credentials->lock);
 }
 
 int kinf__credentials_take(struct kinf__credentials *credentials, struct kinf__moment now,
-                           const struct kinf__waker *waker,
+                           int64_t wait_ms, const struct kinf__waker *waker,
                            struct kinf__credential **ret_credential, struct kinf_error *err)
 {
     int failed;
@@ -456,7 +519,7 @@ int kinf__credentials_take(struct kinf__credentials *credentials, struct kinf__m
     kinf__mutex_lock(&credentials->lock);
     failed = refresh_locked(credentials, now, err);
     if (failed == 0 && credentials->are_used)
-        failed = obtain_locked(credentials, now, waker, err);
+        failed = obtain_locked(credentials, now, wait_ms, waker, err);
     if (failed == 0) {
         atomic_fetch_add_explicit(&credentials->current->refs, 1, memory_order_relaxed);
         *ret_credential = credentials->current;

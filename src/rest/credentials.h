@@ -9,7 +9,11 @@
  *     looks at the files, and all are woken when something has changed. What cannot be read, is
  *     empty or does not fit together changes nothing; one line in the log says so.
  *   - A plugin is run when there is nothing yet, shortly before what it gave expires, and after a
- *     401; one at a time, and not again within five seconds of a failure or of such a 401.
+ *     401; one at a time, and not again within five seconds of a failure or of such a 401. What it
+ *     gave is shown until it expires, also while it is run again; if that fails one line in the log
+ *     says so. Only whoever has nothing to show waits for the run, and no longer than his time. It
+ *     has a thread of its own and goes on when nobody waits any more: one run serves all who need
+ *     it, also who comes later, also when it fails.
  *   - Over plain HTTP nothing is read, run or sent.
  *
  * Mirrors: transport.TokenSource, exec.Authenticator. Threads: any thread.
@@ -76,7 +80,8 @@ struct kinf__credentials {
     const struct kinf__cluster_config *config;
     bool are_used; /* not over plain HTTP */
     int64_t exec_limit_ms;
-    struct kinf__waker run_ended; /* set while no plugin runs */
+    struct kinf__waker run_ended; /* set while no plugin runs; -1 where none can */
+    struct kinf__waker stop;      /* of the run; likewise */
 
     struct kinf__mutex lock;
 
@@ -84,27 +89,36 @@ struct kinf__credentials {
     struct kinf__credential *current;
     struct kinf__list holders;
     struct kinf__credential_file files[KINF__N_CREDENTIAL_FILES];
-    bool is_running; /* the plugin */
+    bool is_running;  /* the plugin */
+    bool has_runner;  /* to be joined */
+    pthread_t runner; /* of the last run */
+    struct kinf__moment run_began;
     bool has_answer;
-    bool is_refused; /* what it gave last */
-    int64_t due_wall_s;
+    bool is_refused;        /* what it gave last */
+    int64_t due_wall_s;     /* when it is run again */
+    int64_t expires_wall_s; /* what it gave */
     bool was_refused;
     int64_t refused_ms;
     struct kinf_error failure; /* of its last run; code 0: it was none */
     int64_t failed_ms;
+    bool is_failure_told;
 };
 
-/* `config` is borrowed. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; release is allowed then. */
+/* `config` is borrowed. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; release is allowed then.
+ * Release kills a plugin that runs. */
 KINF_MUST_CHECK int kinf__credentials_init(struct kinf__credentials *credentials,
                                            const struct kinf__cluster_config *config, bool is_https,
                                            struct kinf_error *err);
 void kinf__credentials_release(struct kinf__credentials *credentials);
 
-/* What the next request goes out with; the caller releases it. Blocks while a plugin runs, or until
- * the waker is set. Errors: KINF_ERR_STOPPED, KINF_ERR_CONFIG (the token's file holds none, and
- * there is no other), KINF_ERR_UNAUTHORIZED (the plugin failed), KINF_ERR_NO_MEMORY. */
+/* What the next request goes out with; the caller releases it. If there is nothing without a run of
+ * the plugin it blocks for that, for `wait_ms` at most (KINF__NEVER_MS: to its end), or until the
+ * waker is set. Errors: KINF_ERR_STOPPED, KINF_ERR_TIMEOUT, KINF_ERR_CONFIG (the token's file holds
+ * none, and there is no other), KINF_ERR_UNAUTHORIZED (the plugin failed), KINF_ERR_SYSTEM (it
+ * could not be run), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__credentials_take(struct kinf__credentials *credentials,
-                                           struct kinf__moment now, const struct kinf__waker *waker,
+                                           struct kinf__moment now, int64_t wait_ms,
+                                           const struct kinf__waker *waker,
                                            struct kinf__credential **ret_credential,
                                            struct kinf_error *err);
 

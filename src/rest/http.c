@@ -209,8 +209,19 @@ static size_t gather_headers(const struct kinf__http_request *request, struct ki
     return n;
 }
 
+/* How long it may wait for a credential. */
+static int64_t patience_ms(const struct kinf__http_request *request)
+{
+    int64_t wait_ms = request->head_timeout_ms, total_ms = request->total_timeout_ms;
+
+    if (wait_ms == 0 || (total_ms != 0 && total_ms < wait_ms))
+        wait_ms = total_ms;
+    return wait_ms != 0 ? wait_ms : KINF__NEVER_MS;
+}
+
 /* A connection that was made with other certificates is closed. */
-static int prepare(struct kinf__http *http, const struct kinf__http_request *request)
+static int prepare(struct kinf__http *http, const struct kinf__http_request *request,
+                   int64_t began_ms)
 {
     struct kinf__header headers[3 + KINF__HTTP_MORE_HEADERS];
     struct kinf__roundtrip_request own = {
@@ -220,12 +231,14 @@ static int prepare(struct kinf__http *http, const struct kinf__http_request *req
         .body_len = (int64_t)request->body.len,
         .headers = headers,
         .n_headers = gather_headers(request, headers),
-        .limits = { request->head_timeout_ms, request->idle_timeout_ms, request->total_timeout_ms },
+        .limits = { request->head_timeout_ms, request->idle_timeout_ms, request->total_timeout_ms,
+                    began_ms },
         .stop = http->waker,
     };
     struct kinf__credential *before = http->credential;
-    int failed = kinf__credentials_take(&http->client->credentials, kinf__moment_now(), http->waker,
-                                        &http->credential, http->err);
+    int failed =
+        kinf__credentials_take(&http->client->credentials, kinf__moment_now(), patience_ms(request),
+                               http->waker, &http->credential, http->err);
 
     if (failed < 0)
         return failed;
@@ -348,10 +361,15 @@ static int judge(struct kinf__http *http)
 int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request *request,
                        struct kinf_error *err)
 {
+    int64_t began_ms = kinf__clock_now_ms();
     int failed;
 
     begin(http, request, err);
-    failed = prepare(http, request);
+    failed = prepare(http, request, began_ms);
+    /* Who was halted meanwhile must not write after his time. */
+    if (failed == 0 && request->total_timeout_ms != 0 &&
+        kinf__clock_now_ms() - began_ms >= request->total_timeout_ms)
+        failed = kinf__error_set(err, KINF_ERR_TIMEOUT, "the time is over before it was sent");
     if (failed == 0)
         failed = kinf__roundtrip_add(&http->trip, &http->transport, err);
     return failed == 0 && drive(http) ? judge(http) : failed;

@@ -61,7 +61,7 @@ struct kinf__http_request {
     int64_t head_timeout_ms;  /* from the request to the end of the response's head, or of a refusal
                                  to its end; 0: none */
     int64_t idle_timeout_ms;  /* between two pieces of the response; 0: none */
-    int64_t total_timeout_ms; /* 0: none */
+    int64_t total_timeout_ms; /* with the wait for a credential; 0: none */
     kinf__http_body_cb *on_body;
     void (*on_head)(int http_status,
                     void *ctx); /* of a 2xx response, before its body; may be NULL */
@@ -76,7 +76,8 @@ struct kinf__http_request {
 /* Returns 0 when a 2xx response came to its proper end (the last chunk, or all of Content-Length).
  * Errors:
  *   KINF_ERR_STOPPED      the waker is set
- *   KINF_ERR_TIMEOUT      one of the three times is over (message says which)
+ *   KINF_ERR_TIMEOUT      one of the three times is over (message says which), or the first or the
+ *                         last before there is a credential
  *   KINF_ERR_NETWORK      resolve, connect, send, receive; a body cut short
  *   KINF_ERR_TLS          handshake or verification, with OpenSSL's reason
  *   KINF_ERR_UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXISTS (also 409 to a POST that gives no

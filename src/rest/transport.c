@@ -388,10 +388,10 @@ int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *tr
     if (curl_multi_add_handle(transport->multi, trip->easy) != CURLM_OK)
         return kinf__error_no_memory(err);
     trip->transport = transport;
-    trip->started_ms = kinf__clock_now_ms();
-    trip->sent_ms = trip->started_ms;
-    trip->received_ms = trip->started_ms;
-    trip->looked_ms = trip->started_ms;
+    trip->sent_ms = kinf__clock_now_ms();
+    trip->received_ms = trip->sent_ms;
+    trip->looked_ms = trip->sent_ms;
+    trip->started_ms = trip->limits.total_from_ms != 0 ? trip->limits.total_from_ms : trip->sent_ms;
     kinf__list_push_back(&transport->trips, &trip->node);
     return 0;
 }

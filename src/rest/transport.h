@@ -72,6 +72,7 @@ struct kinf__limits {
     int64_t head_ms; /* from the start, or the last byte that was sent, to the end of the head */
     int64_t idle_ms; /* between two pieces of the answer, while somebody wants them */
     int64_t total_ms;
+    int64_t total_from_ms; /* when that began; 0: when it is added */
 };
 
 struct kinf__roundtrip_request {

@@ -4,22 +4,28 @@
  */
 #include "rest/credentials.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <kinformer/log.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
-#define AN_HOUR 3600
+#define AN_HOUR     3600
+#define PATIENCE_MS 60000
+#define NO_STACK    ((size_t)1 << 46) /* more than there are addresses */
 
 static struct kinf__key_pair authority, other_authority, first_client, second_client, old_client;
 
@@ -142,16 +148,22 @@ static struct kinf__moment at(int64_t now_ms)
     return (struct kinf__moment){ now_ms, now_ms / 1000 };
 }
 
-static int take(struct fixture *f, int64_t now_ms)
+static int take_within(struct fixture *f, int64_t now_ms, int64_t wait_ms)
 {
     struct kinf__credential *fresh = NULL;
-    int failed = kinf__credentials_take(&f->credentials, at(now_ms), &f->waker, &fresh, &f->err);
+    int failed =
+        kinf__credentials_take(&f->credentials, at(now_ms), wait_ms, &f->waker, &fresh, &f->err);
 
     if (failed < 0)
         return failed;
     kinf__credential_unref(f->credential);
     f->credential = fresh;
     return 0;
+}
+
+static int take(struct fixture *f, int64_t now_ms)
+{
+    return take_within(f, now_ms, KINF__NEVER_MS);
 }
 
 static void assert_shows(struct fixture *f, int64_t now_ms, const char *authorization)
@@ -439,9 +451,12 @@ static void bad_files_keep_the_old_ones_and_say_so_once(void **state)
 /* --- plugins --- */
 
 #define HEAD "\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\""
+/* As many hours as there are runs. */
+#define ENDS_IN_HOURS ",\"expirationTimestamp\":\"1970-01-01T0'$((n))':00:00Z\""
 
-/* A plugin that counts its runs and answers with a token of that number, and `more`. */
-static void write_plugin(struct fixture *f, const char *more)
+/* A plugin that counts its runs, does `first`, which knows the number as $n, and answers with a token
+ * of it, and `more`. */
+static void write_plugin_that(struct fixture *f, const char *first, const char *more)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
@@ -449,11 +464,51 @@ static void write_plugin(struct fixture *f, const char *more)
     f->config.exec = &f->exec;
     assert_int_equal(
         kinf__buffer_printf(&text,
-                            "#!/bin/sh\necho >>$FOLDER/runs\nn=$(wc -l <$FOLDER/runs)\n"
+                            "#!/bin/sh\necho >>$FOLDER/runs\nn=$(wc -l <$FOLDER/runs)\n%s\n"
                             "echo '{" HEAD ",\"status\":{\"token\":\"s3cret'$((n))'\"%s}}'\n",
-                            more),
+                            first, more),
         0);
     write_text(f->plugin, kinf__buffer_cstr(&text), 0700);
+}
+
+static void write_plugin(struct fixture *f, const char *more)
+{
+    write_plugin_that(f, "", more);
+}
+
+/* What a plugin does to wait for open_gate(). */
+#define AT_THE_GATE "read line <$FOLDER/gate"
+
+static void make_gate(struct fixture *f)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/gate", f->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+/* Waits until one run has come there. */
+static void open_gate(struct fixture *f)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/gate", f->folder);
+    write_text(path, "\n", 0600);
+}
+
+static void wait_for_run(struct fixture *f)
+{
+    assert_true(kinf__waker_wait(&f->credentials.run_ended, PATIENCE_MS));
+}
+
+static size_t n_runs(struct fixture *f)
+{
+    char path[128];
+    struct stat runs = { .st_size = 0 };
+
+    snprintf(path, sizeof path, "%s/runs", f->folder);
+    (void)stat(path, &runs);
+    return (size_t)runs.st_size;
 }
 
 static void a_plugin_runs_once_when_it_sets_no_end(void **state)
@@ -470,11 +525,53 @@ static void a_plugin_runs_again_shortly_before_its_end(void **state)
 {
     struct fixture *f = *state;
 
-    write_plugin(f, ",\"expirationTimestamp\":\"1970-01-01T01:00:00Z\"");
+    write_plugin(f, ENDS_IN_HOURS);
     start(f);
     assert_shows(f, 0, "Authorization: Bearer s3cret1");
     assert_shows(f, 3589000, "Authorization: Bearer s3cret1");
+    assert_int_equal(n_runs(f), 1);
+    assert_shows(f, 3590000, "Authorization: Bearer s3cret1");
+    wait_for_run(f);
     assert_shows(f, 3590000, "Authorization: Bearer s3cret2");
+}
+
+static void what_is_still_good_is_shown_while_the_plugin_runs(void **state)
+{
+    struct fixture *f = *state;
+
+    make_gate(f);
+    write_plugin_that(f, "[ $n = 1 ] || " AT_THE_GATE, ENDS_IN_HOURS);
+    start(f);
+    assert_shows(f, 0, "Authorization: Bearer s3cret1");
+    assert_shows(f, 3590000, "Authorization: Bearer s3cret1");
+    assert_shows(f, 3599999, "Authorization: Bearer s3cret1");
+    assert_int_equal(take_within(f, 3600000, 20), KINF_ERR_TIMEOUT);
+    /* Of one that is refused nobody knows whether it is good. */
+    refuse(f, 3595000);
+    assert_int_equal(take_within(f, 3595000, 20), KINF_ERR_TIMEOUT);
+    open_gate(f);
+    assert_shows(f, 3600000, "Authorization: Bearer s3cret2");
+    assert_int_equal(n_runs(f), 2);
+}
+
+static void a_run_that_fails_early_leaves_what_is_good_and_says_so_once(void **state)
+{
+    struct fixture *f = *state;
+
+    write_plugin(f, ENDS_IN_HOURS);
+    start(f);
+    assert_shows(f, 0, "Authorization: Bearer s3cret1");
+    write_plugin_that(f, "exit 7", "");
+    for (int64_t now_ms = 3590000; now_ms < 3600000; now_ms += 1000) {
+        assert_shows(f, now_ms, "Authorization: Bearer s3cret1");
+        wait_for_run(f);
+    }
+    /* At the beginning, and more than five seconds behind the end of that. */
+    assert_int_equal(n_runs(f), 3);
+    assert_int_equal(n_warnings(), 1);
+    assert_int_equal(take(f, 3600000), KINF_ERR_UNAUTHORIZED);
+    assert_non_null(strstr(f->err.message, "exit code 7"));
+    assert_int_equal(n_runs(f), 3);
 }
 
 /* What lives for 8 s is used for 6, and what is over on arrival for one. */
@@ -550,7 +647,7 @@ static void a_plugins_certificate_outdates_connections(void **state)
     struct fixture *f = *state;
     struct kinf__credential *before;
 
-    write_plugin(f, ",\"expirationTimestamp\":\"1970-01-01T01:00:00Z\"");
+    write_plugin(f, ENDS_IN_HOURS);
     start(f);
     assert_int_equal(take(f, 0), 0);
     assert_null(f->credential->parts.cert_pem);
@@ -572,6 +669,102 @@ static void a_plugins_certificate_outdates_connections(void **state)
     assert_string_equal(f->credential->parts.key_pem, first_client.key_pem);
 }
 
+static void a_plugin_is_waited_for_no_longer_than_the_time(void **state)
+{
+    struct fixture *f = *state;
+    int64_t began_ms;
+
+    make_gate(f);
+    write_plugin_that(f, AT_THE_GATE, "");
+    start(f);
+    began_ms = kinf__clock_now_ms();
+    assert_int_equal(take_within(f, 0, 50), KINF_ERR_TIMEOUT);
+    assert_in_range(kinf__clock_now_ms() - began_ms, 50, 5000);
+    assert_non_null(strstr(f->err.message, f->plugin));
+}
+
+/* None of them waits long enough, but all for the same run. */
+static void a_slow_plugin_ends_in_spite_of_short_times(void **state)
+{
+    struct fixture *f = *state;
+
+    make_gate(f);
+    write_plugin_that(f, AT_THE_GATE, "");
+    start(f);
+    for (int64_t now_ms = 0; now_ms < 60000; now_ms += 6000)
+        assert_int_equal(take_within(f, now_ms, 2), KINF_ERR_TIMEOUT);
+    open_gate(f);
+    wait_for_run(f);
+    assert_int_equal(take_within(f, 60000, 0), 0);
+    assert_string_equal(f->credential->parts.authorization, "Authorization: Bearer s3cret1");
+    assert_int_equal(n_runs(f), 1);
+}
+
+/* Nobody waits, but those who come within five seconds are told. */
+static void a_slow_plugin_fails_for_all_who_need_it(void **state)
+{
+    struct fixture *f = *state;
+
+    make_gate(f);
+    write_plugin_that(f, AT_THE_GATE "\nexit 7", "");
+    start(f);
+    assert_int_equal(take_within(f, 0, 2), KINF_ERR_TIMEOUT);
+    open_gate(f);
+    wait_for_run(f);
+    for (int64_t now_ms = 0; now_ms < 5000; now_ms += 1000) {
+        assert_int_equal(take_within(f, now_ms, 0), KINF_ERR_UNAUTHORIZED);
+        assert_non_null(strstr(f->err.message, "exit code 7"));
+    }
+    assert_int_equal(n_runs(f), 1);
+    assert_int_equal(n_warnings(), 0);
+}
+
+static void release_kills_a_plugin_that_runs(void **state)
+{
+    struct fixture *f = *state;
+    int64_t began_ms;
+    FILE *file;
+    int pid;
+
+    make_gate(f);
+    write_plugin_that(f, "echo $$ >$FOLDER/token\n" AT_THE_GATE, "");
+    start(f);
+    while (access(f->paths[TOKEN], F_OK) < 0 || n_runs(f) == 0)
+        assert_int_equal(take_within(f, 0, 2), KINF_ERR_TIMEOUT);
+    do {
+        file = fopen(f->paths[TOKEN], "re");
+        assert_non_null(file);
+    } while (fscanf(file, "%d", &pid) != 1 && fclose(file) == 0);
+    fclose(file);
+    assert_int_equal(kill(pid, 0), 0);
+    began_ms = kinf__clock_now_ms();
+    kinf__credentials_release(&f->credentials);
+    f->credentials.config = NULL;
+    assert_true(kinf__clock_now_ms() - began_ms < test_stop_limit_ms());
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(errno, ESRCH);
+}
+
+static void a_run_that_cannot_begin_is_a_failed_one(void **state)
+{
+    struct fixture *f = *state;
+
+    write_plugin(f, ENDS_IN_HOURS);
+    start(f);
+    kinf__thread_set_stack(NO_STACK);
+    assert_int_equal(take(f, 0), KINF_ERR_SYSTEM);
+    kinf__thread_set_stack(0);
+    assert_int_equal(take(f, 4999), KINF_ERR_SYSTEM);
+    assert_shows(f, 5000, "Authorization: Bearer s3cret1");
+    kinf__thread_set_stack(NO_STACK);
+    assert_shows(f, 3590000, "Authorization: Bearer s3cret1");
+    kinf__thread_set_stack(0);
+    assert_int_equal(n_warnings(), 1);
+    assert_shows(f, 3595000, "Authorization: Bearer s3cret1");
+    wait_for_run(f);
+    assert_shows(f, 3595000, "Authorization: Bearer s3cret2");
+}
+
 /* --- threads --- */
 
 struct taker {
@@ -587,8 +780,8 @@ static void *take_there(void *ctx)
     struct taker *taker = ctx;
     struct kinf__credential *credential = NULL;
 
-    taker->result =
-        kinf__credentials_take(&taker->f->credentials, at(0), &taker->waker, &credential, NULL);
+    taker->result = kinf__credentials_take(&taker->f->credentials, at(0), KINF__NEVER_MS,
+                                           &taker->waker, &credential, NULL);
     if (taker->result == 0)
         snprintf(taker->shown, sizeof taker->shown, "%s", credential->parts.authorization);
     kinf__credential_unref(credential);
@@ -608,63 +801,52 @@ static void end_taker(struct taker *taker)
     kinf__waker_release(&taker->waker);
 }
 
-static void many_threads_share_one_run(void **state)
+static void share_one_run(struct fixture *f, const char *end, int result, const char *shown)
 {
-    struct fixture *f = *state;
     struct taker takers[8];
 
-    write_plugin(f, "");
+    write_plugin_that(f, end, "");
     start(f);
     for (size_t i = 0; i < 8; i++)
         start_taker(&takers[i], f);
     for (size_t i = 0; i < 8; i++) {
         end_taker(&takers[i]);
-        assert_int_equal(takers[i].result, 0);
-        assert_string_equal(takers[i].shown, "Authorization: Bearer s3cret1");
+        assert_int_equal(takers[i].result, result);
+        assert_string_equal(takers[i].shown, shown);
     }
+    assert_int_equal(n_runs(f), 1);
 }
 
-static bool exists(struct fixture *f, const char *name)
+static void many_threads_share_one_run(void **state)
 {
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", f->folder, name);
-    return access(path, F_OK) == 0;
+    share_one_run(*state, "", 0, "Authorization: Bearer s3cret1");
 }
 
-/* Two threads need a plugin that hangs; they are stopped one after the other. */
-static void stop_both(struct fixture *f, size_t first)
+static void many_threads_share_one_run_that_fails(void **state)
 {
+    share_one_run(*state, "exit 7", KINF_ERR_UNAUTHORIZED, "");
+}
+
+static void threads_can_be_stopped_while_the_plugin_runs(void **state)
+{
+    struct fixture *f = *state;
     struct taker takers[2];
 
-    write_plugin(f, "");
-    write_text(f->plugin, "#!/bin/sh\necho >>$FOLDER/runs\nexec sleep 1000\n", 0700);
+    make_gate(f);
+    write_plugin_that(f, AT_THE_GATE, "");
     start(f);
     start_taker(&takers[0], f);
-    while (!exists(f, "runs"))
+    while (n_runs(f) == 0)
         usleep(1000);
     start_taker(&takers[1], f);
     for (size_t i = 0; i < 2; i++) {
-        struct taker *taker = &takers[i == 0 ? first : 1 - first];
-
-        kinf__waker_set(&taker->waker);
-        end_taker(taker);
-        assert_int_equal(taker->result, KINF_ERR_STOPPED);
+        kinf__waker_set(&takers[i].waker);
+        end_taker(&takers[i]);
+        assert_int_equal(takers[i].result, KINF_ERR_STOPPED);
     }
-    /* Being stopped is no failure of the plugin. */
-    write_plugin(f, "");
-    assert_int_equal(take(f, 0), 0);
-}
-
-/* It leaves the run to the other one. */
-static void a_thread_can_be_stopped_while_its_plugin_runs(void **state)
-{
-    stop_both(*state, 0);
-}
-
-static void a_thread_can_be_stopped_while_another_one_runs_the_plugin(void **state)
-{
-    stop_both(*state, 1);
+    /* The run goes on. */
+    open_gate(f);
+    assert_shows(f, 0, "Authorization: Bearer s3cret1");
 }
 
 static void without_memory_the_old_credential_stays(void **state)
@@ -684,8 +866,9 @@ static void without_memory_the_old_credential_stays(void **state)
 
         refuse(f, 0);
         test_fail_allocation(n);
-        assert_int_equal(kinf__credentials_take(&f->credentials, at(0), &f->waker, &taken, NULL),
-                         0);
+        assert_int_equal(
+            kinf__credentials_take(&f->credentials, at(0), KINF__NEVER_MS, &f->waker, &taken, NULL),
+            0);
         did_fail = test_allocation_failed();
         kinf__credential_unref(taken);
     }
@@ -714,14 +897,21 @@ int main(void)
         IN_FOLDER(bad_files_keep_the_old_ones_and_say_so_once),
         IN_FOLDER(a_plugin_runs_once_when_it_sets_no_end),
         IN_FOLDER(a_plugin_runs_again_shortly_before_its_end),
+        IN_FOLDER(what_is_still_good_is_shown_while_the_plugin_runs),
+        IN_FOLDER(a_run_that_fails_early_leaves_what_is_good_and_says_so_once),
         IN_FOLDER(what_lives_shortly_is_used_nevertheless),
         IN_FOLDER(a_plugin_runs_again_after_a_refusal),
         IN_FOLDER(refusals_cannot_make_a_plugin_run_all_the_time),
         IN_FOLDER(a_plugin_that_fails_runs_again_after_five_seconds),
         IN_FOLDER(a_plugins_certificate_outdates_connections),
+        IN_FOLDER(a_plugin_is_waited_for_no_longer_than_the_time),
+        IN_FOLDER(a_slow_plugin_ends_in_spite_of_short_times),
+        IN_FOLDER(a_slow_plugin_fails_for_all_who_need_it),
+        IN_FOLDER(release_kills_a_plugin_that_runs),
+        IN_FOLDER(a_run_that_cannot_begin_is_a_failed_one),
         IN_FOLDER(many_threads_share_one_run),
-        IN_FOLDER(a_thread_can_be_stopped_while_its_plugin_runs),
-        IN_FOLDER(a_thread_can_be_stopped_while_another_one_runs_the_plugin),
+        IN_FOLDER(many_threads_share_one_run_that_fails),
+        IN_FOLDER(threads_can_be_stopped_while_the_plugin_runs),
         IN_FOLDER(without_memory_the_old_credential_stays),
     };
 

@@ -449,6 +449,28 @@ static void *stop_it(void *ctx)
     return NULL;
 }
 
+/* As often as a server that does not answer. */
+static void a_credential_plugin_that_hangs_takes_the_time_of_a_request(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_elector_options options = options_of("a", NULL);
+    struct kinf_client *client = test_hanging_client();
+    struct kinf_elector_status status;
+    int64_t begin_ms = now_ms();
+
+    must(stage, kinf_elector_new(client, &options, &stage->elector, &stage->err));
+    must(stage, kinf_elector_start(stage->elector, &stage->err));
+    do {
+        pause_ms(10);
+        kinf_elector_status(stage->elector, &status);
+    } while (status.n_failures < 2 && now_ms() - begin_ms < PATIENCE_MS / 2);
+    assert_in_range(status.n_failures, 2, 10);
+    assert_non_null(strstr(status.reason, "credential plugin"));
+    kinf_elector_free(stage->elector);
+    stage->elector = NULL;
+    kinf_client_free(client);
+}
+
 static void a_credential_plugin_that_hangs_is_given_up_by_stop(void **state)
 {
     struct stage *stage = *state;
@@ -699,6 +721,7 @@ int main(void)
         TEST(it_stops_before_it_was_started),
         TEST(it_stops_while_it_waits_for_its_turn),
         TEST(a_request_that_hangs_is_given_up_by_stop),
+        TEST(a_credential_plugin_that_hangs_takes_the_time_of_a_request),
         TEST(a_credential_plugin_that_hangs_is_given_up_by_stop),
         TEST(a_start_during_the_stop_changes_nothing),
         TEST(a_release_that_hangs_is_given_up),

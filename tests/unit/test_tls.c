@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -485,6 +486,86 @@ static void after_401_the_plugin_runs_again(void **state)
     replay_stop(server);
 }
 
+static void a_plugin_is_waited_for_no_longer_than_a_request_may_take(void **state)
+{
+    const struct setup setup = { .trusted = &authority,
+                                 .user = "exec: {apiVersion: client.authentication.k8s.io/v1, "
+                                         "interactiveMode: Never, command: sleep, args: ['600']}" };
+    static const struct kinf__http_request requests[] = {
+        { .target = "/ok", .total_timeout_ms = 50, .on_body = count },
+        { .target = "/ok", .head_timeout_ms = 50, .on_body = count },
+        { .target = "/ok", .head_timeout_ms = 20000, .total_timeout_ms = 50, .on_body = count },
+    };
+    struct fixture f;
+
+    (void)state;
+    test_skip_in_valgrind("it knows no pidfd_open()");
+    begin(&f, 1, &setup);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(requests); i++) {
+        int64_t began_ms = kinf__clock_now_ms();
+
+        assert_int_equal(kinf__http_perform(f.http, &requests[i], &f.err), KINF_ERR_TIMEOUT);
+        assert_in_range(kinf__clock_now_ms() - began_ms, 50, 10000);
+        assert_says(&f.err, "credential plugin");
+        f.err = (struct kinf_error)KINF_ERROR_INIT;
+    }
+    end(&f);
+}
+
+static void *get_silent(void *ctx)
+{
+    static const struct kinf__http_request request = { .target = "/silent",
+                                                       .total_timeout_ms = 60000,
+                                                       .on_body = count };
+    struct fixture *f = ctx;
+
+    assert_int_equal(kinf__http_perform(f->http, &request, &f->err), KINF_ERR_TIMEOUT);
+    return NULL;
+}
+
+/* 50 s of its 60 the request waits for the plugin, then for the server. */
+static void the_wait_for_a_plugin_is_of_the_requests_time(void **state)
+{
+    const struct replay_options options = { .key_pair = &server_identity };
+    static const struct test_reply silent[] = { { .path = "/silent", .end = TEST_NO_REPLY } };
+    struct replay *server = test_server_start_with(silent, 1, &options);
+    char folder[] = "/tmp/kinformer-test-XXXXXX", gate[64], user[512];
+    const struct setup setup = { .trusted = &authority, .user = user };
+    int64_t began_ms = kinf__clock_now_ms();
+    struct fixture f;
+    pthread_t thread;
+
+    (void)state;
+    test_skip_in_valgrind("it knows no pidfd_open()");
+    assert_non_null(mkdtemp(folder));
+    snprintf(gate, sizeof gate, "%s/gate", folder);
+    assert_int_equal(mkfifo(gate, 0600), 0);
+    snprintf(user, sizeof user,
+             "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: "
+             "cat, args: [%s]}",
+             gate);
+    begin(&f, replay_port(server), &setup);
+    kinf__clock_begin_simulation();
+    assert_int_equal(kinf__thread_start(&thread, "asker", get_silent, &f, NULL), 0);
+    int fd = open(gate, O_WRONLY | O_CLOEXEC); /* when the plugin has opened it, too */
+    assert_true(fd >= 0);
+    kinf__clock_advance(50000);
+    assert_true(dprintf(fd,
+                        "{\"kind\":\"ExecCredential\",\"apiVersion\":"
+                        "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}") > 0);
+    close(fd);
+    test_server_wait(server, 1);
+    kinf__clock_advance(10000);
+    pthread_join(thread, NULL);
+    kinf__clock_end_simulation();
+    assert_says(&f.err, "not complete after 60000 ms");
+    assert_in_range(kinf__clock_now_ms() - began_ms, 60000, 90000);
+    end(&f);
+    unlink(gate);
+    rmdir(folder);
+    replay_stop(server);
+}
+
 /* A client whose authority and certificate are files. */
 struct files {
     char folder[32];
@@ -758,6 +839,8 @@ int main(void)
         cmocka_unit_test(a_redirect_is_an_error_and_carries_no_token_away),
         cmocka_unit_test(tls_below_1_2_is_refused),
         cmocka_unit_test(after_401_the_plugin_runs_again),
+        cmocka_unit_test(a_plugin_is_waited_for_no_longer_than_a_request_may_take),
+        cmocka_unit_test(the_wait_for_a_plugin_is_of_the_requests_time),
         cmocka_unit_test(a_new_authority_is_trusted_after_one_failed_handshake),
         cmocka_unit_test(a_rotated_certificate_ends_what_may_end),
         cmocka_unit_test(waiting_for_a_head_is_waiting),

@@ -110,7 +110,8 @@ KINF_API void kinf_response_release(struct kinf_response *response);
  * KINF_ERR_INVALID (a part of the request is missing, or cannot be meant: a name ".", ".." or with
  * '/' or '%'), KINF_ERR_EXISTS and
  * KINF_ERR_CONFLICT (see error.h's kinf_error_is_...()), the other refusals of the server with
- * http_status, KINF_ERR_TIMEOUT (also when the rate limit leaves no turn in time),
+ * http_status, KINF_ERR_TIMEOUT (also when the rate limit leaves no turn in time, or a credential
+ * plugin has not ended),
  * KINF_ERR_LIMIT, KINF_ERR_STOPPED, KINF_ERR_NETWORK, TLS, NO_MEMORY, SYSTEM. After NETWORK or
  * TIMEOUT a change may have happened or not. */
 KINF_API KINF_MUST_CHECK int kinf_client_request(struct kinf_client *client,
