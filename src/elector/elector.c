@@ -58,8 +58,7 @@ struct kinf_elector {
     enum life life;
     pthread_t renewer, teller;
     bool has_teller;
-    bool is_over;             /* the renewer is through */
-    int64_t release_until_ms; /* 0: it has not begun */
+    bool is_over; /* the renewer is through */
     struct kinf__election election;
     int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
     int64_t told_term;  /* by on_started, while the election's is_acting */
@@ -251,9 +250,7 @@ static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->
     while (elector->election.is_acting)
         wait_until(elector, KINF__NEVER_MS);
     kinf__waker_clear(&elector->stop);
-    elector->release_until_ms = kinf__clock_boot_ms() + RELEASE_MS;
-    kinf__cond_broadcast(&elector->changed);
-    kinf__election_begin_release(&elector->election, elector->release_until_ms);
+    kinf__election_begin_release(&elector->election, kinf__clock_boot_ms() + RELEASE_MS);
     while (take_step(elector) != KINF__ELECTION_DONE)
         continue;
 }
@@ -613,27 +610,12 @@ static bool is_own_callback(const struct kinf_elector *elector)
     return elector->has_teller && pthread_equal(pthread_self(), elector->teller);
 }
 
-/* What the release waits for may not know of its time: a credential plugin. Then it is ended, too. */
-static void wait_for_renewer(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    while (!elector->is_over) {
-        int64_t until_ms = elector->release_until_ms;
-
-        if (until_ms != 0 && kinf__clock_boot_ms() >= until_ms) {
-            kinf__waker_set(&elector->stop);
-            until_ms = 0;
-        }
-        wait_until(elector, until_ms != 0 ? until_ms : KINF__NEVER_MS);
-    }
-}
-
 static void end_threads(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
     elector->life = STOPPING;
     kinf__election_resign(&elector->election);
     kinf__waker_set(&elector->stop);
     kinf__cond_broadcast(&elector->changed);
-    wait_for_renewer(elector);
     kinf__mutex_unlock(&elector->lock);
     pthread_join(elector->renewer, NULL);
     kinf__mutex_lock(&elector->lock);

@@ -52,15 +52,15 @@ struct kinf_recorder {
     struct kinf__series_set series;
     struct kinf__log_limit log_limit;
     int64_t next_look_ms;
-    uint64_t number; /* of the next event, for its name */
+    uint64_t number;        /* of the next event, for its name */
+    int64_t flush_until_ms; /* 0: it has not begun */
 
     struct kinf__mutex lock;
     struct kinf__cond changed;
     /* guarded by lock */
     struct kinf__list queue;
-    bool is_stopping, is_over;
+    bool is_stopping;
     struct kinf_recorder_status status;
-    int64_t flush_until_ms; /* 0: not yet; the sender's, who writes it under the lock */
 };
 
 /* --- recording --- */
@@ -340,7 +340,6 @@ static void flush(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
     struct kinf__event *event;
 
     recorder->flush_until_ms = kinf__clock_now_ms() + FLUSH_MS;
-    kinf__cond_broadcast(&recorder->changed);
     kinf__waker_clear(&recorder->stop);
     while ((event = dequeue(recorder)) != NULL)
         (void)kinf__series_add(&recorder->series, event, recorder->number++, kinf__clock_now_ms());
@@ -358,8 +357,6 @@ static void *send_events(void *ctx)
     while (take_step(recorder))
         continue;
     flush(recorder);
-    recorder->is_over = true;
-    kinf__cond_broadcast(&recorder->changed);
     kinf__mutex_unlock(&recorder->lock);
     return NULL;
 }
@@ -453,21 +450,6 @@ int kinf_recorder_new(struct kinf_client *client, const struct kinf_recorder_opt
     return failed;
 }
 
-/* What a request waits for may not know of its time: a credential plugin. Then it is ended, too. */
-static void wait_for_sender(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
-{
-    while (!recorder->is_over) {
-        int64_t until_ms =
-            recorder->flush_until_ms != 0 ? recorder->flush_until_ms : KINF__NEVER_MS;
-
-        if (kinf__clock_now_ms() >= until_ms) {
-            kinf__waker_set(&recorder->stop);
-            until_ms = KINF__NEVER_MS;
-        }
-        (void)kinf__cond_wait_until(&recorder->changed, &recorder->lock, until_ms);
-    }
-}
-
 void kinf_recorder_free(struct kinf_recorder *recorder)
 {
     if (recorder == NULL)
@@ -476,7 +458,6 @@ void kinf_recorder_free(struct kinf_recorder *recorder)
     recorder->is_stopping = true;
     kinf__waker_set(&recorder->stop);
     kinf__cond_broadcast(&recorder->changed);
-    wait_for_sender(recorder);
     kinf__mutex_unlock(&recorder->lock);
     pthread_join(recorder->sender, NULL);
     if (recorder->status.n_dropped != 0 || recorder->status.n_failed != 0)
