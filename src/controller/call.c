@@ -168,13 +168,42 @@ static int parse(struct kinf_call *call, const struct kinf_type *type, struct ki
     return failed;
 }
 
+/* The string of a member, decoded. */
+static bool get_text(struct kinf__json_value object, const char *member, char *buf, size_t size)
+{
+    struct kinf__json_value value;
+
+    return kinf__json_member(object, kinf_str_from(member), &value) &&
+           kinf_json_string(value.raw, buf, size) == 0;
+}
+
+/* The answer is of another kind, as a Scale. Those that are not the object's have no version, or no
+ * uid: a Status, a TokenRequest. */
+static void note_version(struct kinf__own_write *write, struct kinf_str body)
+{
+    char key[KINF__KEY_SIZE], name_space[KINF_NAME_MAX] = "", name[KINF_NAME_MAX];
+    char uid[KINF_NAME_MAX], version[KINF_NAME_MAX];
+    struct kinf__json_value metadata;
+
+    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) ||
+        !get_text(metadata, "uid", uid, sizeof uid) ||
+        !get_text(metadata, "resourceVersion", version, sizeof version) ||
+        !get_text(metadata, "name", name, sizeof name))
+        return;
+    (void)get_text(metadata, "namespace", name_space, sizeof name_space);
+    if (uid[0] != '\0' && version[0] != '\0' &&
+        strcmp(kinf__call_make_key(key, name_space, name), write->key) == 0)
+        kinf__own_write_changed(write, version);
+}
+
 static void note_stored(struct kinf__own_write *write, struct kinf_str body)
 {
     const struct kinf_object *object;
 
-    /* Some subresources answer with another kind. */
-    if (parse(write->call, write->type, body, &object) < 0)
+    if (parse(write->call, write->type, body, &object) < 0) {
+        note_version(write, body);
         return;
+    }
     if (write->is_nameless || strcmp(kinf_object_key(object), write->key) == 0)
         kinf__own_write_stored(write, object);
     kinf_object_unref(object);
@@ -184,7 +213,7 @@ static void note_stored(struct kinf__own_write *write, struct kinf_str body)
 static void note_refused(struct kinf__own_write *write, const struct kinf_request *request,
                          int failed)
 {
-    struct kinf__json_value metadata, version;
+    struct kinf__json_value metadata;
     char seen[KINF_NAME_MAX];
 
     if (failed == KINF_ERR_EXISTS)
@@ -194,8 +223,7 @@ static void note_refused(struct kinf__own_write *write, const struct kinf_reques
     else if (request->body.len != 0 &&
              kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"),
                                &metadata) &&
-             kinf__json_member(metadata, KINF_STR("resourceVersion"), &version) &&
-             kinf_json_string(version.raw, seen, sizeof seen) == 0)
+             get_text(metadata, "resourceVersion", seen, sizeof seen))
         kinf__own_write_refused(write, seen);
 }
 
@@ -211,8 +239,8 @@ static void note_outcome(struct kinf__own_write *write, const struct kinf_reques
                          const struct kinf_response *response)
 {
     struct kinf_str body = { response->body, response->len };
-    struct kinf__json_value details, uid;
-    char text[KINF_NAME_MAX];
+    struct kinf__json_value details;
+    char uid[KINF_NAME_MAX];
 
     note_stored(write, body);
     if (request->verb != KINF_VERB_DELETE)
@@ -220,9 +248,8 @@ static void note_outcome(struct kinf__own_write *write, const struct kinf_reques
     if (request->if_uid != NULL)
         kinf__own_write_deleted(write, request->if_uid);
     else if (kinf__json_member(kinf__json_value_of(body), KINF_STR("details"), &details) &&
-             kinf__json_member(details, KINF_STR("uid"), &uid) &&
-             kinf_json_string(uid.raw, text, sizeof text) == 0)
-        kinf__own_write_deleted(write, text);
+             get_text(details, "uid", uid, sizeof uid))
+        kinf__own_write_deleted(write, uid);
 }
 
 int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_request *request,
@@ -253,7 +280,7 @@ int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_reques
 /* The name of what is created stands in its body; "": the server is to name it. */
 static bool find_name(const struct kinf_request *request, char name[KINF_NAME_MAX])
 {
-    struct kinf__json_value metadata, value;
+    struct kinf__json_value metadata;
 
     if (request->name != NULL && strlen(request->name) < KINF_NAME_MAX) {
         snprintf(name, KINF_NAME_MAX, "%s", request->name);
@@ -262,8 +289,7 @@ static bool find_name(const struct kinf_request *request, char name[KINF_NAME_MA
     if (request->verb != KINF_VERB_CREATE)
         return false;
     if (!kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"), &metadata) ||
-        !kinf__json_member(metadata, KINF_STR("name"), &value) ||
-        kinf_json_string(value.raw, name, KINF_NAME_MAX) < 0)
+        !get_text(metadata, "name", name, KINF_NAME_MAX))
         name[0] = '\0';
     return true;
 }

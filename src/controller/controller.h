@@ -163,6 +163,8 @@ bool kinf__trigger_has_place(const struct kinf__trigger *trigger, const struct k
                              const char *key);
 /* Whether its selectors choose the object. */
 bool kinf__trigger_selects(const struct kinf__trigger *trigger, const struct kinf_object *object);
+/* Whether it has none that could leave one out. */
+bool kinf__trigger_selects_all(const struct kinf__trigger *trigger);
 /* The object as it is cached, with a reference; NULL: there is none. */
 const struct kinf_object *kinf__trigger_get(const struct kinf__trigger *trigger, const char *key);
 

@@ -358,6 +358,12 @@ static bool is_known(const struct kinf__own_write *write, const struct item *ite
     return object != NULL;
 }
 
+static void await_version(struct kinf__own_write *write, struct item *item, const char *version)
+{
+    drop_earlier(write, item, version);
+    await(write, item, SEEN, version);
+}
+
 /* What the selectors do not choose any more comes as its deletion. */
 void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object)
 {
@@ -371,8 +377,19 @@ void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_obj
             continue;
         if (write->is_nameless)
             snprintf(item->key, KINF__KEY_SIZE, "%s", kinf_object_key(object));
-        drop_earlier(write, item, version);
-        await(write, item, SEEN, version);
+        await_version(write, item, version);
+    }
+}
+
+/* Whether selectors choose it, only the object's labels and fields could say. */
+void kinf__own_write_changed(struct kinf__own_write *write, const char *version)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
+        struct item *item = item_of(node);
+
+        if (!write->is_nameless && strlen(version) < VERSION_SIZE &&
+            (kinf__trigger_selects_all(item->trigger) || is_known(write, item)))
+            await_version(write, item, version);
     }
 }
 

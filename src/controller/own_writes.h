@@ -61,6 +61,9 @@ void kinf__own_write_release(struct kinf__own_write *write);
 
 /* How it went: the server has the object so now ... */
 void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object);
+/* ... has it with this version, and we do not know how it is; an informer whose selectors may not
+ * choose it awaits it only if it has it ... */
+void kinf__own_write_changed(struct kinf__own_write *write, const char *version);
 /* ... has deleted that with this uid ... */
 void kinf__own_write_deleted(struct kinf__own_write *write, const char *uid);
 /* ... has not what we saw: the object of this version; "": none. */

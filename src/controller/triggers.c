@@ -223,6 +223,12 @@ bool kinf__trigger_selects(const struct kinf__trigger *trigger, const struct kin
            (shard == NULL || kinf__shard_selector_matches(shard, object));
 }
 
+bool kinf__trigger_selects_all(const struct kinf__trigger *trigger)
+{
+    return kinf_label_selector_is_empty(trigger->labels) && trigger->fields == NULL &&
+           trigger->informer->shard == NULL;
+}
+
 const struct kinf_object *kinf__trigger_get(const struct kinf__trigger *trigger, const char *key)
 {
     const struct kinf_object *object = NULL;

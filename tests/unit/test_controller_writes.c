@@ -276,6 +276,182 @@ static void what_the_caches_have_is_forgotten_without_another_call(void **state)
     assert_int_equal(stage->n_reconciles, 2);
 }
 
+/* --- subresources --- */
+
+#define SCALABLE                                                                                   \
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: default, labels: "     \
+    "{hidden: 'true'}}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: "           \
+    "{metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
+
+static struct kinf_informer *others;
+static enum kinf_verb scale_verb;
+
+/* Makes the controller, which watches these, too. */
+static void make_with(struct stage *stage, const struct kinf_informer_options *options)
+{
+    stage_make(stage);
+    stage_must(stage, kinf_informer_new(stage->client, options, &others, &stage->err));
+    stage_must(stage, kinf_controller_watch(stage->controller, others, kinf_map_annotation,
+                                            (void *)"owner", &stage->err));
+}
+
+static void end_with(struct stage *stage)
+{
+    let_in();
+    kinf_controller_free(stage->controller);
+    stage->controller = NULL;
+    kinf_informer_free(others);
+}
+
+static int write_below(struct stage *stage, struct kinf_call *call, enum kinf_verb verb,
+                       const char *resource, const char *name, const char *subresource,
+                       const char *json, struct kinf_error *err)
+{
+    struct kinf_request request = KINF_REQUEST_INIT;
+    int failed = kinf_client_find_type(stage->client, resource, &request.type, err);
+
+    request.verb = verb;
+    request.name_space = "default";
+    request.name = name;
+    request.subresource = subresource;
+    request.body = kinf_str_from(json);
+    kinf_call_requeue_after(call, 0);
+    return failed < 0 ? failed : kinf_call_request(call, &request, NULL, err);
+}
+
+/* To two, if the cache has one. */
+static int scale_up(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    int64_t replicas;
+
+    if (kinf_indexer_get_by_key(kinf_informer_indexer(others), "default/d", &object) < 0 ||
+        kinf_object_get_int64(object, "spec.replicas", &replicas) < 0 || replicas != 1)
+        return 0;
+    stage->number++;
+    return write_below(stage, call, scale_verb, "deployments.apps", "d", "scale",
+                       "{\"metadata\":{\"name\":\"d\",\"namespace\":\"default\"},"
+                       "\"spec\":{\"replicas\":2}}",
+                       err);
+}
+
+static void expect_one_scale(struct stage *stage, enum kinf_verb verb)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    options.resource = "deployments";
+    options.label_selector = "hidden=true"; /* a Scale has no labels */
+    options.transform = wait_to_be_let_in;
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE, &stage->err));
+    stage->reconcile = scale_up;
+    scale_verb = verb;
+    n_let_in = 1;
+    make_with(stage, &options);
+    stage_start(stage);
+    stage_settle(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    wait_for(&n_come, 2);
+    nap(100);
+    assert_int_equal(stage->n_reconciles, 1);
+    let_in();
+    wait_for(&stage->n_reconciles, 2);
+    stage_settle(stage);
+    assert_int_equal(stage->number, 1);
+    end_with(stage);
+}
+
+/* C3: its answer has the version of the object. */
+static void a_scale_is_waited_for(void **state)
+{
+    expect_one_scale(*state, KINF_VERB_UPDATE);
+}
+
+static void a_patched_scale_is_waited_for(void **state)
+{
+    expect_one_scale(*state, KINF_VERB_MERGE_PATCH);
+}
+
+static int scale_blindly(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    if (++stage->number != 1)
+        return 0;
+    return write_below(stage, call, KINF_VERB_MERGE_PATCH, "deployments.apps", "d", "scale",
+                       "{\"spec\":{\"replicas\":2}}", err);
+}
+
+/* C3: a selector chooses what has no labels, as a Scale, and not its object: it may never come. */
+static void a_scale_of_what_an_informer_does_not_have_is_not_waited_for(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    options.resource = "deployments";
+    options.label_selector = "!hidden";
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE, &stage->err));
+    stage->reconcile = scale_blindly;
+    make_with(stage, &options);
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    expect_number(stage, 2);
+    assert_int_equal(stage_status(stage).n_waits, 0);
+    end_with(stage);
+}
+
+static int ask_for_token(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    if (++stage->number != 1)
+        return 0;
+    return write_below(stage, call, KINF_VERB_CREATE, "serviceaccounts", "default", "token",
+                       "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
+                       "\"spec\":{\"audiences\":[\"x\"]}}",
+                       err);
+}
+
+static int evict(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    if (++stage->number != 1)
+        return 0;
+    return write_below(stage, call, KINF_VERB_CREATE, "pods", "p", "eviction",
+                       "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
+                       "\"name\":\"p\",\"namespace\":\"default\"}}",
+                       err);
+}
+
+static void expect_no_wait(struct stage *stage, const char *resource, const char *manifest,
+                           stage_callback *callback)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    options.resource = resource;
+    stage_must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
+    stage->reconcile = callback;
+    make_with(stage, &options);
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    expect_number(stage, 2);
+    assert_int_equal(stage_status(stage).n_waits, 0);
+    assert_int_equal(stage_status(stage).n_other_errors, 0);
+    end_with(stage);
+}
+
+/* C3: its answer has a name, and no version. */
+static void a_token_is_no_write_to_its_account(void **state)
+{
+    expect_no_wait(*state, "serviceaccounts",
+                   "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: "
+                   "default}}",
+                   ask_for_token);
+}
+
+/* C3: it is answered with a Status. */
+static void an_eviction_is_not_waited_for(void **state)
+{
+    expect_no_wait(*state, "pods",
+                   "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: "
+                   "{containers: [{name: c, image: i}]}}",
+                   evict);
+}
+
 /* --- whose it is --- */
 
 static int apply_ours(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -561,6 +737,11 @@ int main(void)
         T(what_has_left_before_it_came_is_waited_for),
         T(what_changes_nothing_hides_no_write_before_it),
         T(what_the_caches_have_is_forgotten_without_another_call),
+        T(a_scale_is_waited_for),
+        T(a_patched_scale_is_waited_for),
+        T(a_scale_of_what_an_informer_does_not_have_is_not_waited_for),
+        T(a_token_is_no_write_to_its_account),
+        T(an_eviction_is_not_waited_for),
         T(what_another_has_made_since_is_left_alone),
         T(a_refusal_that_could_not_be_looked_into_is_not_for_good),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),

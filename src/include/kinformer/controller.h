@@ -13,6 +13,11 @@
  *      or another of its name). If that takes more than 5 s the key is put off, by its backoff, and
  *      not called upon old data. (A server that was restored from a copy may never get there: after
  *      60 s what was written counts no more.) What other keys' calls wrote is not waited for.
+ *      What was written is told by the answer: the object itself, or another kind whose metadata
+ *      has a uid, a resourceVersion and the request's namespace and name, as a Scale. (That says
+ *      nothing of labels: an informer with selectors waits only if it has the object.) Not waited
+ *      for is what has no such answer: evictions and bindings (a Status), tokens (a TokenRequest),
+ *      DELETE_COLLECTION.
  *  C4  With `finalizer`, `reconcile` is called for objects only that have it, in the cache, and it
  *      is removed only after a `cleanup` of the object returned 0.
  *  C5  `reconcile` is called with an object that is in the cache and not being deleted, `cleanup`
@@ -115,8 +120,7 @@ KINF_API KINF_MUST_CHECK int kinf_call_delete(struct kinf_call *call,
                                               const struct kinf_object *object,
                                               struct kinf_error *err);
 /* Any request. Its timeout is no longer than what is left of the term. The default field manager is
- * the controller's name. What it writes the next call sees (C3), but for what the answer does not
- * say: DELETE_COLLECTION, and subresources that are answered with a Status, as evictions. */
+ * the controller's name. What it writes the next call sees, as far as the answer tells (C3). */
 KINF_API KINF_MUST_CHECK int kinf_call_request(struct kinf_call *call,
                                                const struct kinf_request *request,
                                                struct kinf_response *ret_response,
