@@ -91,17 +91,21 @@ void kinf__applied_set(struct kinf__applied *applied, struct kinf__applied_to to
     entry->len = json.len;
 }
 
-void kinf__applied_forget(struct kinf__applied *applied, const struct kinf_type *type,
-                          const char *key)
+void kinf__applied_forget(struct kinf__applied *applied, struct kinf__applied_to to)
 {
-    for (int is_status = 0; is_status < 2; is_status++) {
-        struct entry *entry = find(applied, (struct kinf__applied_to){ type, key, is_status != 0 });
+    struct entry *entry = find(applied, to);
 
-        if (entry != NULL) {
-            kinf__hmap_remove(&applied->objects, &entry->node);
-            free(entry);
-        }
-    }
+    if (entry == NULL)
+        return;
+    kinf__hmap_remove(&applied->objects, &entry->node);
+    free(entry);
+}
+
+void kinf__applied_forget_both(struct kinf__applied *applied, const struct kinf_type *type,
+                               const char *key)
+{
+    kinf__applied_forget(applied, (struct kinf__applied_to){ type, key, false });
+    kinf__applied_forget(applied, (struct kinf__applied_to){ type, key, true });
 }
 
 /* --- comparing --- */

@@ -34,9 +34,10 @@ bool kinf__applied_is(const struct kinf__applied *applied, struct kinf__applied_
 /* For want of memory nothing is known of it then. */
 void kinf__applied_set(struct kinf__applied *applied, struct kinf__applied_to to,
                        struct kinf_str json);
-/* The object was written otherwise, or is gone. */
-void kinf__applied_forget(struct kinf__applied *applied, const struct kinf_type *type,
-                          const char *key);
+void kinf__applied_forget(struct kinf__applied *applied, struct kinf__applied_to to);
+/* The object and its status: it was written otherwise, or is gone. */
+void kinf__applied_forget_both(struct kinf__applied *applied, const struct kinf_type *type,
+                               const char *key);
 
 /* Whether `have` has all that `want` says: objects member by member, arrays element by element,
  * null is absence; numbers as they are written. */

@@ -205,7 +205,7 @@ static int apply_body(struct kinf_call *call, const struct target *target, const
     request.body = body;
     request.field_manager = call->controller->name;
     request.force = true;
-    failed = kinf__call_write(call, target->key, &request, NULL, err);
+    failed = kinf__call_apply(call, to, &request, err);
     if (failed == 0)
         set_applied(call, to, body);
     return failed;

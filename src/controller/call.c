@@ -3,8 +3,9 @@
  *
  * Invariant: every request of a call, also those of apply.c and finalizer.c, goes through
  * kinf__call_send(), which lets none out, nor wait, past the term in which the call began (C6); every
- * write to an object through kinf__call_write(), behind which own_writes.h knows what the caches are
- * to have before the next call (C3), and applied.h no text that is not the last one.
+ * write to an object through kinf__call_write() or, what is applied, kinf__call_apply(), behind
+ * which own_writes.h knows what the caches are to have before the next call (C3), and applied.h no
+ * text that is not the last one.
  */
 #include "controller/controller.h"
 
@@ -227,13 +228,6 @@ static void note_refused(struct kinf__own_write *write, const struct kinf_reques
         kinf__own_write_refused(write, seen);
 }
 
-static void forget_applied(struct kinf_call *call, const struct kinf_type *type, const char *key)
-{
-    kinf__mutex_lock(&call->controller->lock);
-    kinf__applied_forget(&call->controller->applied, type, key);
-    kinf__mutex_unlock(&call->controller->lock);
-}
-
 /* A DELETE's answer is the object if it waits for finalizers, else a Status. */
 static void note_outcome(struct kinf__own_write *write, const struct kinf_request *request,
                          const struct kinf_response *response)
@@ -252,8 +246,8 @@ static void note_outcome(struct kinf__own_write *write, const struct kinf_reques
         kinf__own_write_deleted(write, uid);
 }
 
-int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_request *request,
-                     struct kinf_response *ret_response, struct kinf_error *err)
+static int send_and_note(struct kinf_call *call, const char *key, struct kinf_request *request,
+                         struct kinf_response *ret_response, struct kinf_error *err)
 {
     kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     struct kinf__own_write write;
@@ -261,7 +255,6 @@ int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_reques
 
     if (failed < 0)
         return failed;
-    forget_applied(call, request->type, key);
     failed = kinf__call_send(call, request, &response, err);
     if (failed == 0)
         note_outcome(&write, request, &response);
@@ -272,6 +265,36 @@ int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_reques
         *ret_response = response;
         response = (struct kinf_response)KINF_RESPONSE_INIT;
     }
+    return failed;
+}
+
+static void forget_both(struct kinf_call *call, const struct kinf_type *type, const char *key)
+{
+    kinf__mutex_lock(&call->controller->lock);
+    kinf__applied_forget_both(&call->controller->applied, type, key);
+    kinf__mutex_unlock(&call->controller->lock);
+}
+
+int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_request *request,
+                     struct kinf_response *ret_response, struct kinf_error *err)
+{
+    forget_both(call, request->type, key);
+    return send_and_note(call, key, request, ret_response, err);
+}
+
+int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
+                     struct kinf_request *request, struct kinf_error *err)
+{
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    int failed;
+
+    kinf__mutex_lock(&call->controller->lock);
+    kinf__applied_forget(&call->controller->applied, to);
+    kinf__mutex_unlock(&call->controller->lock);
+    failed = send_and_note(call, to.key, request, &response, err);
+    /* It was made anew, or may have been. */
+    if (failed < 0 || response.http_status == 201)
+        forget_both(call, to.type, to.key);
     return failed;
 }
 

@@ -209,5 +209,9 @@ KINF_MUST_CHECK int kinf__call_is_gone(struct kinf_call *call, const struct kinf
 KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
                                      struct kinf_request *request,
                                      struct kinf_response *ret_response, struct kinf_error *err);
+/* The same by apply, to an object or to its status alone: of the other one, what was applied last
+ * stays known unless the object is made by it. */
+KINF_MUST_CHECK int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
+                                     struct kinf_request *request, struct kinf_error *err);
 
 #endif

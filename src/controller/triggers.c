@@ -141,7 +141,8 @@ static void on_delete(const struct kinf_object *object, bool final_state_unknown
 
     (void)final_state_unknown;
     kinf__mutex_lock(&controller->lock);
-    kinf__applied_forget(&controller->applied, kinf_object_type(object), kinf_object_key(object));
+    kinf__applied_forget_both(&controller->applied, kinf_object_type(object),
+                              kinf_object_key(object));
     kinf__cond_broadcast(&controller->changed);
     kinf__mutex_unlock(&controller->lock);
     add_keys(object, &keys);

@@ -278,9 +278,10 @@ static void what_the_caches_have_is_forgotten_without_another_call(void **state)
 
 /* --- subresources --- */
 
-#define SCALABLE                                                                                   \
-    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: default, labels: "     \
-    "{hidden: 'true'}}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: "           \
+#define SCALABLE(name)                                                                             \
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: " name                               \
+    ", namespace: default, labels: {hidden: 'true'}}, spec: {replicas: 1, selector: "              \
+    "{matchLabels: {a: b}}, template: "                                                            \
     "{metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
 
 static struct kinf_informer *others;
@@ -342,7 +343,7 @@ static void expect_one_scale(struct stage *stage, enum kinf_verb verb)
     options.resource = "deployments";
     options.label_selector = "hidden=true"; /* a Scale has no labels */
     options.transform = wait_to_be_let_in;
-    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE, &stage->err));
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE("d"), &stage->err));
     stage->reconcile = scale_up;
     scale_verb = verb;
     n_let_in = 1;
@@ -387,7 +388,7 @@ static void a_scale_of_what_an_informer_does_not_have_is_not_waited_for(void **s
 
     options.resource = "deployments";
     options.label_selector = "!hidden";
-    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE, &stage->err));
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE("d"), &stage->err));
     stage->reconcile = scale_blindly;
     make_with(stage, &options);
     stage_start(stage);
@@ -672,6 +673,97 @@ static void a_status_is_applied_alone_and_once(void **state)
     kinf_informer_free(deployments);
 }
 
+/* One text for the object, one for its status. `number`: what to do before. */
+enum before {
+    NOTHING,
+    PATCH, /* another write */
+    SCALE, /* another text for the object */
+};
+
+#define WHOLE(replicas)                                                                            \
+    KINF_STR("{\"spec\":{\"replicas\":" replicas                                                   \
+             ",\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"template\":{\"metadata\":{"          \
+             "\"labels\":{\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"      \
+             "\"i\"}]}}}}")
+
+static int apply_both(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    enum before before = (enum before)atomic_exchange(&stage->number, NOTHING);
+    const struct kinf_type *type;
+    int rc = kinf_client_find_type(stage->client, "deployments.apps", &type, err);
+
+    if (rc == 0 && before == PATCH)
+        rc = write_below(stage, call, KINF_VERB_MERGE_PATCH, "deployments.apps", "d", NULL, "{}",
+                         err);
+    if (rc == 0)
+        rc = kinf_call_apply(call, type, "default", "d", before == SCALE ? WHOLE("5") : WHOLE("2"),
+                             err);
+    return rc < 0 ? rc
+                  : kinf_call_apply_status(call, type, "default", "d",
+                                           KINF_STR("{\"status\":{\"replicas\":3}}"), err);
+}
+
+static uint64_t n_requests_of(struct stage *stage, enum before before, const char *value)
+{
+    uint64_t n_before = stage_status(stage).n_requests;
+
+    settle_status(stage, (int)before, value);
+    return stage_status(stage).n_requests - n_before;
+}
+
+static void an_object_and_its_status_are_applied_once_each(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    let_in();
+    options.resource = "deployments";
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE("d"), &stage->err));
+    stage->reconcile = apply_both;
+    make_with(stage, &options);
+    stage_start(stage);
+    stage_settle(stage);
+    assert_int_equal(stage_status(stage).n_requests, 2);
+    assert_int_equal(number_in_d(stage, "status.replicas"), 3);
+    assert_int_equal(n_requests_of(stage, NOTHING, "2"), 0);
+    assert_int_equal(n_requests_of(stage, PATCH, "3"), 3);
+    assert_int_equal(n_requests_of(stage, NOTHING, "4"), 0);
+    end_with(stage);
+}
+
+/* The cache still has the one before, and its status. */
+static void what_is_made_anew_gets_its_status_anew(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    uint64_t n_before;
+    int n_held_back;
+
+    options.resource = "deployments";
+    options.transform = wait_to_be_let_in;
+    let_in();
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage->reconcile = apply_both;
+    make_with(stage, &options);
+    stage_start(stage);
+    stage_settle(stage);
+    n_let_in = n_held_back = n_come;
+    stage_must(stage, kinf_fake_put(stage->fake, SCALABLE("between"), &stage->err));
+    wait_for(&n_come, n_held_back + 1);
+    stage_must(stage, kinf_fake_delete(stage->fake, "deployments", "default/d", &stage->err));
+    n_before = stage_status(stage).n_requests;
+    stage->number = SCALE;
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    for (int i = 0; i < PATIENCE_MS && stage_status(stage).n_requests < n_before + 2; i++)
+        nap(1);
+    assert_int_equal(stage_status(stage).n_requests, n_before + 2);
+    let_in();
+    stage_settle(stage);
+    assert_int_equal(number_in_d(stage, "status.replicas"), 3);
+    end_with(stage);
+}
+
 /* --- maps --- */
 
 static _Atomic(int) n_of_one, n_of_two;
@@ -748,6 +840,8 @@ int main(void)
         T(a_delete_is_of_the_very_object),
         T(a_delete_that_was_refused_otherwise_is_tried_again),
         T(a_status_is_applied_alone_and_once),
+        T(an_object_and_its_status_are_applied_once_each),
+        T(what_is_made_anew_gets_its_status_anew),
         T(a_label_names_its_old_and_its_new_key),
 #undef T
     };

@@ -104,7 +104,8 @@ KINF_API void kinf_call_requeue_after(struct kinf_call *call, int64_t delay_ms);
  * Nothing is sent if this controller has applied the same text to it last and the cache of a watched
  * informer still has it all (texts, numbers and truths equal as they are written, arrays in the same
  * order; fields that the cache does not keep, or the server writes otherwise, as quantities, make it
- * send each time, which then changes nothing).
+ * send each time, which then changes nothing). An object and its status are remembered each by
+ * itself; any other write of this controller to the object, and its deletion, forgets both.
  *
  * Errors of all of these: as kinf_client_request(), KINF_ERR_STOPPED (C6). */
 KINF_API KINF_MUST_CHECK int kinf_call_apply(struct kinf_call *call, const struct kinf_type *type,
