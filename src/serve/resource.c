@@ -360,8 +360,8 @@ static void publish_watch(struct kinf__exchange *exchange)
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
         exchange->deadline_ms = exchange->access_until_ms;
     kinf__server_time_watch(exchange, now_ms);
-    if (exchange->source->is_retired || exchange->source->withdrawn_ms != 0 || exchange->has_hung_up ||
-        atomic_load(&exchange->server->is_stopping))
+    if (exchange->source->is_retired || exchange->source->withdrawn_ms != 0 ||
+        exchange->has_hung_up || atomic_load(&exchange->server->is_stopping))
         kinf__watch_end(exchange->watch);
     kinf__mutex_unlock(&exchange->server->lock);
 }

@@ -66,7 +66,7 @@ struct kinf__source {
         watches;             /* exchanges that watch, in order; debug_state.c keeps places in it */
     int64_t used_ms;         /* when it was chosen last; 0: never */
     bool has_passed_watches; /* since it was late: they end when it is not any more */
-    int64_t withdrawn_ms; /* 0: it is not */
+    int64_t withdrawn_ms;    /* 0: it is not */
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */

@@ -25,7 +25,7 @@
 
 #define TICK_MS          200 /* between two, at least */
 #define BOOKMARK_MS      25000
-#define BOOKMARK_STEP_MS 1000 /* many watches share a tick */
+#define BOOKMARK_STEP_MS 1000  /* many watches share a tick */
 #define LIST_MAX_MS      60000 /* kube-apiserver's --request-timeout */
 #define N_AT_ONCE        64
 
