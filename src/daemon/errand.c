@@ -216,13 +216,12 @@ static void reload(struct kinf__errand *errand)
 
 static int take_over_config(struct kinf__errand *errand)
 {
-    const char *log_levels = errand->config.log_levels;
+    int failed = errand->failed;
 
-    if (errand->failed < 0)
-        return errand->failed;
-    if (log_levels != NULL && errand->options->log_levels == NULL &&
-        kinf_log_set_levels(log_levels, &errand->err) < 0)
-        return errand->err.code;
+    if (failed == 0)
+        failed = kinf__options_set_log_levels(errand->options, &errand->config, &errand->err);
+    if (failed < 0)
+        return failed;
     tell_unchangeable(&errand->watches->config, &errand->config);
     tell_handlers(&errand->watches->config, &errand->config);
     kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);

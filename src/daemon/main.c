@@ -14,18 +14,6 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* The command line wins over the environment, which wins over the file. */
-static int set_log_levels(const struct kinf__options *options, struct kinf_error *err)
-{
-    const char *levels = options->log_levels;
-
-    if (levels == NULL)
-        levels = getenv("KINF_LOG");
-    if (levels == NULL)
-        levels = options->config.log_levels;
-    return levels != NULL ? kinf_log_set_levels(levels, err) : 0;
-}
-
 static int complain(const struct kinf_error *err)
 {
     fprintf(stderr, "kinformerd: %s\n", err->message);
@@ -109,7 +97,7 @@ int main(int argc, char *argv[])
     kinf__program_begin();
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);
-    failed = set_log_levels(&options, &err);
+    failed = kinf__options_set_log_levels(&options, &options.config, &err);
     if (failed == 0)
         failed = execute(&options, &err);
     kinf__options_release(&options);

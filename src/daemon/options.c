@@ -4,8 +4,11 @@
  */
 #include "daemon/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <kinformer/log.h>
 
 #include "base/duration.h"
 #include "base/error.h"
@@ -350,6 +353,22 @@ int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_option
     else
         *ret_options = flags.options;
     return failed;
+}
+
+int kinf__options_set_log_levels(const struct kinf__options *options,
+                                 const struct kinf__config *config, struct kinf_error *err)
+{
+    const char *levels = options->log_levels, *variable = getenv("KINF_LOG");
+    KINF__AUTO_FREE char *text = NULL;
+
+    if (levels == NULL)
+        levels = variable != NULL && *variable != '\0' ? variable : config->log_levels;
+    /* A module that is not named keeps its level: of what was set before nothing shall stay. */
+    if (asprintf(&text, "info%s%s", levels != NULL ? "," : "", levels != NULL ? levels : "") < 0) {
+        text = NULL;
+        return kinf__error_no_memory(err);
+    }
+    return kinf_log_set_levels(text, err);
 }
 
 void kinf__options_release(struct kinf__options *options)

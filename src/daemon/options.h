@@ -60,6 +60,12 @@ KINF_MUST_CHECK int kinf__options_read_config(const struct kinf__options *option
                                               struct kinf__config *ret_config,
                                               struct kinf_error *err);
 
+/* Sets what the command line says, else the environment, else the file, else info, of each module. Errors:
+ * KINF_ERR_INVALID, nothing has changed then; KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__options_set_log_levels(const struct kinf__options *options,
+                                                 const struct kinf__config *config,
+                                                 struct kinf_error *err);
+
 /* The text of --help. */
 extern const char kinf__options_help[];
 

@@ -300,9 +300,9 @@ class Reload(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "config.yaml")
 
-    def write(self, *resources, more=""):
+    def write(self, *resources, more="", root=""):
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write("events: json\nresources:\n")
+            file.write(root + "events: json\nresources:\n")
             for resource in resources:
                 file.write(f"- resource: {resource}\n{more}")
 
@@ -340,6 +340,39 @@ class Reload(unittest.TestCase):
             daemon.wait_types("read-again/read-again", "ADDED")
             self.assertIn("object", daemon.events_of("read-again/read-again")[0])
             daemon.stop()
+
+    def reload_log_levels(self, levels, env):
+        """A daemon that begins with `log: debug` and reads `levels`; what it says after that."""
+        log = self.path + ".log"
+        self.write("namespaces", root="log: debug\n")
+        with open(log, "w", encoding="utf-8") as file:
+            process = subprocess.Popen(
+                [daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--config", self.path], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=file, text=True, env={**os.environ, **env})
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for line in process.stdout:
+            if '"SYNCED"' in line:
+                break
+        self.write("namespaces", "configmaps", root=levels)
+        process.send_signal(signal.SIGHUP)
+        for line in process.stdout:
+            if '"SYNCED"' in line:
+                break
+        process.terminate()
+        self.assertEqual(process.wait(timeout=30), 0)
+        with open(log, encoding="utf-8") as file:
+            return file.read()
+
+    def test_the_environments_log_level_wins_over_the_file_that_is_read_again(self):
+        self.assertEqual(self.reload_log_levels("log: debug\n", {"KINF_LOG": "error"}), "")
+
+    def test_a_log_level_that_is_taken_out_of_the_file_is_not_kept(self):
+        for levels in ("", "log: serve=debug\n"):
+            begin, end = self.reload_log_levels(levels, {"KINF_LOG": ""}).split("configuration read again")
+            self.assertIn(" debug reflector:", begin)
+            self.assertNotIn(" debug reflector:", end)
 
     def test_a_bad_file_changes_nothing(self):
         self.write("namespaces")
