@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "rest/client.h"
 #include "rest/kubeconfig.h"
 #include "serve/kubeconfig_file.h"
 
@@ -85,13 +87,30 @@ static int write_it(const struct kinf__client_kubeconfig *kubeconfig, bool is_ne
                   : kinf__kubeconfig_file_refresh(&file, kubeconfig->path, ret_changed, err);
 }
 
+/* Whether both names are of one file that is there. */
+static bool is_file(const char *path, const char *other)
+{
+    struct stat file, other_file;
+
+    return path != NULL && stat(path, &file) == 0 && stat(other, &other_file) == 0 &&
+           file.st_dev == other_file.st_dev && file.st_ino == other_file.st_ino;
+}
+
 int kinf__client_kubeconfig_new(const struct kinf__options *options,
-                                const struct kinf__config *config, const char *url,
-                                struct kinf__client_kubeconfig **ret_kubeconfig,
+                                const struct kinf__config *config, const struct kinf_client *client,
+                                const char *url, struct kinf__client_kubeconfig **ret_kubeconfig,
                                 struct kinf_error *err)
 {
-    struct kinf__client_kubeconfig *kubeconfig = calloc(1, sizeof *kubeconfig);
+    struct kinf__client_kubeconfig *kubeconfig;
     int failed;
+
+    if (is_file(client->config.cluster_file, options->kubeconfig_out) ||
+        is_file(client->config.user_file, options->kubeconfig_out))
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "--write-kubeconfig %s: this is the kubeconfig by which the API "
+                               "server is found, and is not written over",
+                               options->kubeconfig_out);
+    kubeconfig = calloc(1, sizeof *kubeconfig);
 
     if (kubeconfig == NULL)
         return kinf__error_no_memory(err);

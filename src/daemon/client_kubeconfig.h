@@ -15,10 +15,12 @@
 
 struct kinf__client_kubeconfig;
 
-/* Writes it, for `url`. The clients' token is in the file that the options name, or in the pod's
- * where tokens are taken; otherwise they have none. Errors: kinf__kubeconfig_file_write()'s. */
+/* Writes it, for `url`, but not over the kubeconfig that `client` has its cluster or its user from. The
+ * clients' token is in the file that the options name, or in the pod's where tokens are taken; otherwise
+ * they have none. Errors: KINF_ERR_CONFIG, kinf__kubeconfig_file_write()'s. */
 KINF_MUST_CHECK int kinf__client_kubeconfig_new(const struct kinf__options *options,
-                                                const struct kinf__config *config, const char *url,
+                                                const struct kinf__config *config,
+                                                const struct kinf_client *client, const char *url,
                                                 struct kinf__client_kubeconfig **ret_kubeconfig,
                                                 struct kinf_error *err);
 void kinf__client_kubeconfig_free(struct kinf__client_kubeconfig *kubeconfig); /* NULL is allowed */

@@ -227,7 +227,7 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
     if (failed == 0 && config->health_listen != NULL)
         failed = start_endpoint(serving, config->health_listen, &health, err);
     if (failed == 0 && given->kubeconfig_out != NULL)
-        failed = kinf__client_kubeconfig_new(given, config, first_http_url(serving),
+        failed = kinf__client_kubeconfig_new(given, config, client, first_http_url(serving),
                                              &serving->kubeconfig, err);
     return failed;
 }

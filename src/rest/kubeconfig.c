@@ -34,6 +34,8 @@ void kinf__cluster_config_release(struct kinf__cluster_config *config)
 {
     free(config->cluster_source);
     free(config->user_source);
+    free(config->cluster_file);
+    free(config->user_file);
     free(config->server);
     free(config->tls_server_name);
     kinf__secret_free(config->proxy_url);
@@ -146,13 +148,13 @@ static int current_context(const struct files *files, const char **ret_name,
             : "contexts: is it a kubeconfig? (current-context and contexts are missing)");
 }
 
-static int note_source(char **source, const struct kinf__kubeconfig_entry *entry, const char *key,
-                       struct kinf_error *err)
+static int note_source(char **source, char **file, const struct kinf__kubeconfig_entry *entry,
+                       const char *key, struct kinf_error *err)
 {
-    if (asprintf(source, "%s, %s %s", kinf__yaml_file(entry->file), key, entry->name) >= 0)
-        return 0;
-    *source = NULL;
-    return kinf__error_no_memory(err);
+    if (asprintf(source, "%s, %s %s", kinf__yaml_file(entry->file), key, entry->name) < 0)
+        *source = NULL;
+    *file = strdup(kinf__yaml_file(entry->file));
+    return *source != NULL && *file != NULL ? 0 : kinf__error_no_memory(err);
 }
 
 /* The text of an option; NULL if it is not given. */
@@ -171,7 +173,7 @@ static int resolve_user(const struct files *files, const char *name, struct refe
     if (name == NULL || *name == '\0')
         return 0;
     if ((failed = find_entry(files, "users", "user", name, named_by, &user, err)) < 0 ||
-        (failed = note_source(&config->user_source, &user, "user", err)) < 0)
+        (failed = note_source(&config->user_source, &config->user_file, &user, "user", err)) < 0)
         return failed;
     return kinf__kubeconfig_read_user(&user, cluster, config, err);
 }
@@ -200,7 +202,8 @@ static int resolve_names(const struct files *files, const struct kinf_client_opt
                                 "the context '%s' names no cluster", context->name);
     if ((failed = find_entry(files, "clusters", "cluster", cluster_name,
                              is_cluster_given ? option : named_by, &cluster, err)) < 0 ||
-        (failed = note_source(&config->cluster_source, &cluster, "cluster", err)) < 0 ||
+        (failed = note_source(&config->cluster_source, &config->cluster_file, &cluster, "cluster",
+                              err)) < 0 ||
         (failed = kinf__kubeconfig_read_cluster(&cluster, config, err)) < 0)
         return failed;
     return resolve_user(files, is_user_given ? options->user : user_name,

@@ -23,6 +23,8 @@ struct kinf__cluster_config {
      * has them in different ones. */
     char *cluster_source;
     char *user_source;
+    char *cluster_file; /* the kubeconfigs that these are in; NULL: in none */
+    char *user_file;
     char *server; /* no slash at the end */
     char *tls_server_name;
     char *proxy_url;

@@ -73,6 +73,18 @@ class ClientKubeconfig(unittest.TestCase):
         self.assertNotIn("rotated", self.daemon.log_text())
         self.daemon.stop()
 
+    def test_the_kubeconfig_that_it_goes_by_is_not_written_over(self):
+        with open(cluster().kubeconfig(), encoding="utf-8") as file:
+            text = file.read()
+        write(self.path, text)
+        os.symlink(self.path, self.folder + "/link")
+        for path in (self.path, self.folder + "/link"):
+            code, _, err = run_daemon("--kubeconfig", self.path, "--resource", "pods", "--listen", "127.0.0.1:0",
+                                      "--write-kubeconfig", path)
+            self.assertEqual(code, 2, err)
+            self.assertIn(path + ": this is the kubeconfig by which", err)
+            self.assertEqual(self.text(), text)
+
     def test_a_token_that_is_not_there_is_named(self):
         code, _, err = run_daemon("--kubeconfig", cluster().kubeconfig(), "--resource", "pods", "--listen", "127.0.0.1:0",
                                   "--write-kubeconfig", self.path, "--client-token", self.folder + "/none")
