@@ -222,13 +222,21 @@ class ChartTest(unittest.TestCase):
         self.assertEqual({item["metadata"]["name"] for item in objects if not item["kind"].startswith("ClusterRole")},
                          {"other"})
 
+    def test_what_is_not_configured_needs_no_rights(self):
+        resources = [{"resource": "widgets.example.com", "namespaces": ["default"]}]
+        objects = rendered("mine", *values(mode="daemonset", listen=False, **{"config.resources": resources}))
+        self.assertEqual(rights_of(objects), {("example.com", "widgets", verb) for verb in ("get", "list", "watch")})
+
     def test_names_of_resources_become_rights(self):
         self.addCleanup(cluster().kubectl, "delete", "clusterrole,clusterrolebinding", "-l",
                         "app.kubernetes.io/instance=rights")
         resources = [{"resource": "ingresses.networking.k8s.io"}, {"resource": "cronjobs.v1.batch"},
-                     {"resource": "configmaps", "namespaces": [NAME_SPACE]}]
+                     {"resource": "configmaps", "namespaces": [NAME_SPACE]}, {"resource": "widgets.v1.example.com"},
+                     {"resource": "volumesnapshots.snapshot.storage.k8s.io", "namespaces": [NAME_SPACE]},
+                     {"resource": "gears.example.com", "serve": False}]
         must_helm("install", "rights", CHART, "--namespace", NAME_SPACE, *values(
             mode="statefulset", **{"config.resources": resources, "config.lease": "default/mine",
+                                   "config.stateDir": "/state/kinformer",
                                    "config.handlers": [{"webhook": {"url": "http://127.0.0.1:8080/"}}]}))
 
         def can(verb, resource, name_space):
@@ -240,6 +248,14 @@ class ChartTest(unittest.TestCase):
                 with self.subTest(resource, verb=verb):
                     self.assertTrue(can(verb, resource, NAME_SPACE))
                     self.assertEqual(bool(can(verb, resource, "default")), everywhere)
+        definitions = "customresourcedefinitions.apiextensions.k8s.io"
+        for name in ("widgets.example.com", "volumesnapshots.snapshot.storage.k8s.io"):
+            self.assertTrue(can("get", f"{definitions}/{name}", NAME_SPACE), name)
+        for name in ("gears.example.com", "ingresses.networking.k8s.io"):
+            self.assertFalse(can("get", f"{definitions}/{name}", NAME_SPACE), name)
+        self.assertFalse(can("list", definitions, NAME_SPACE))
+        self.assertTrue(can("get", "namespaces/kube-system", "kube-system"))
+        self.assertFalse(can("get", f"namespaces/{NAME_SPACE}", NAME_SPACE))
         self.assertFalse(can("list", "secrets", NAME_SPACE))
         self.assertFalse(can("delete", "configmaps", NAME_SPACE))
         self.assertTrue(can("update", "leases.coordination.k8s.io", "default"))

@@ -114,6 +114,8 @@ class ManifestsTest(unittest.TestCase):
         self.assertEqual(self.can("create", "tokenreviews.authentication.k8s.io"), "yes")
         self.assertEqual(self.can("create", "subjectaccessreviews.authorization.k8s.io"), "yes")
         self.assertEqual(self.can("list", "secrets"), "no")
+        self.assertEqual(self.can("get", "namespaces/kube-system", "kube-system"), "yes")
+        self.assertEqual(self.can("get", "namespaces/default", "default"), "no")
 
     def can(self, verb, resource, name_space=None):
         where = ["--all-namespaces"] if name_space is None else ["-n", name_space]

@@ -74,15 +74,27 @@ namespace: {{ .Release.Namespace }}
 {{- end }}
 
 {{/* "deployments.v1.apps" and "deployments.apps": the name, and the group. */}}
-{{- define "kinformerd.rule" -}}
-{{- $parts := splitList "." . }}
-{{- $group := rest $parts }}
+{{- define "kinformerd.group" -}}
+{{- $group := rest (splitList "." .) }}
 {{- if and $group (regexMatch "^v[0-9]+((alpha|beta)[0-9]+)?$" (first $group)) }}
 {{- $group = rest $group }}
 {{- end -}}
-- apiGroups: [{{ join "." $group | quote }}]
-  resources: [{{ first $parts | quote }}]
+{{ join "." $group }}
+{{- end }}
+
+{{- define "kinformerd.rule" -}}
+- apiGroups: [{{ include "kinformerd.group" . | quote }}]
+  resources: [{{ first (splitList "." .) | quote }}]
   verbs: [get, list, watch]
+{{- end }}
+
+{{/* The name of a custom resource's definition; empty for a resource of Kubernetes' own. */}}
+{{- define "kinformerd.definition" -}}
+{{- $group := include "kinformerd.group" . }}
+{{- $own := "^(admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|discovery|events|flowcontrol\\.apiserver|internal\\.apiserver|networking|node|rbac\\.authorization|resource|scheduling|storage|storagemigration)\\.k8s\\.io$" }}
+{{- if and (contains "." $group) (not (regexMatch $own $group)) -}}
+{{ first (splitList "." .) }}.{{ $group }}
+{{- end }}
 {{- end }}
 
 {{- define "kinformerd.image" -}}
