@@ -50,12 +50,15 @@ bool kinf__file_write(int fd, struct kinf_str content)
     return true;
 }
 
-/* It gets its name when it is whole. */
+/* It gets its name when it is whole. Whoever may write in /dev would take /dev/null away from all. */
 int kinf__file_replace(const char *path, struct kinf_str content, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
+    struct stat found;
     int fd, failed = 0;
 
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+        return kinf__error_set(err, KINF_ERR_SYSTEM, "cannot write %s: it is no plain file", path);
     if (kinf__buffer_printf(&name, "%s.new", path) < 0 || kinf__buffer_cstr(&name) == NULL)
         return kinf__error_no_memory(err);
     unlink(name.bytes); /* left by a process that was killed */

@@ -21,8 +21,8 @@ KINF_MUST_CHECK int kinf__file_read(const char *path, size_t max_bytes,
 KINF_MUST_CHECK bool kinf__file_write(int fd, struct kinf_str content);
 
 /* Puts a file of this content, which nobody else can read, in the place of what is there: nobody
- * reads half a file, and on failure what was there stays. Errors: KINF_ERR_SYSTEM (naming the
- * file), KINF_ERR_NO_MEMORY. */
+ * reads half a file, and on failure what was there stays. What is no plain file is not replaced.
+ * Errors: KINF_ERR_SYSTEM (naming the file), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__file_replace(const char *path, struct kinf_str content,
                                        struct kinf_error *err);
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hmap.h"
 #include "base/list.h"
 #include "base/lock.h"
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -483,6 +485,38 @@ static void pages_of_many_allocations_are_touched_at_once(void **state)
 #endif
 }
 
+static void what_is_no_plain_file_is_not_replaced(void **state)
+{
+    char folder[] = "/tmp/kinformer-test-XXXXXX", pipe_file[64], file[64], link_file[64];
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct stat found;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(pipe_file, sizeof pipe_file, "%s/pipe", folder);
+    snprintf(file, sizeof file, "%s/file", folder);
+    snprintf(link_file, sizeof link_file, "%s/link", folder);
+    assert_int_equal(mkfifo(pipe_file, 0600), 0);
+    assert_int_equal(symlink(pipe_file, link_file), 0);
+    assert_int_equal(kinf__file_replace(pipe_file, KINF_STR("x"), &err), KINF_ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "/pipe: it is no plain file"));
+    assert_int_equal(kinf__file_replace(link_file, KINF_STR("x"), NULL), KINF_ERR_SYSTEM);
+    assert_int_equal(kinf__file_replace(folder, KINF_STR("x"), NULL), KINF_ERR_SYSTEM);
+    assert_int_equal(lstat(pipe_file, &found), 0);
+    assert_true(S_ISFIFO(found.st_mode));
+    assert_int_equal(lstat(link_file, &found), 0);
+    assert_true(S_ISLNK(found.st_mode));
+    assert_int_equal(kinf__file_replace(file, KINF_STR("x"), NULL), 0);
+    assert_int_equal(kinf__file_replace(file, KINF_STR("yz"), NULL), 0);
+    assert_int_equal(stat(file, &found), 0);
+    assert_int_equal(found.st_size, 2);
+    assert_int_equal(found.st_mode & 0777, 0600);
+    unlink(file);
+    unlink(link_file);
+    unlink(pipe_file);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +541,7 @@ int main(void)
         cmocka_unit_test(sorting_does_as_qsort_does),
         cmocka_unit_test(sorting_ends_when_it_is_stopped),
         cmocka_unit_test(pages_of_many_allocations_are_touched_at_once),
+        cmocka_unit_test(what_is_no_plain_file_is_not_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
