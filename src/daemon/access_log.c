@@ -141,7 +141,9 @@ static int open_log(struct kinf__access_log *log, struct kinf_error *err)
 {
     int fd = open_file(log->path, err);
 
-    return fd < 0 ? fd : kinf__output_init(&log->output, fd, err);
+    return fd < 0 ? fd
+                  : kinf__output_init(&log->output, fd,
+                                      log->path != NULL ? log->path : "standard error", err);
 }
 
 int kinf__access_log_new(const char *path, struct kinf__access_log **ret_log,

@@ -496,7 +496,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
     kinf__mutex_init(&watches->lock, KINF__RANK_DAEMON);
     failed = kinf__waker_init(&wake, err);
     if (failed == 0)
-        failed = kinf__output_init(&watches->output, STDOUT_FILENO, err);
+        failed = kinf__output_init(&watches->output, STDOUT_FILENO, "standard output", err);
     if (failed == 0) {
         install_signal_handlers();
         if (options->command != KINF__COMMAND_RUN)

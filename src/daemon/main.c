@@ -1,12 +1,14 @@
 /*
  * kinformerd: read what to do, do it, say why it ended.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <kinformer/api.h>
 #include <kinformer/log.h>
 
+#include "base/error.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
 #include "handlers/plugin.h"
@@ -103,5 +105,8 @@ int main(int argc, char *argv[])
     kinf__options_release(&options);
     if (failed < 0)
         return complain(&err);
-    return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+    if (fflush(stdout) == 0)
+        return EXIT_DONE;
+    kinf__error_set_errno(&err, KINF_ERR_SYSTEM, errno, "cannot write to standard output");
+    return complain(&err);
 }

@@ -13,9 +13,10 @@
 #include "base/error.h"
 #include "base/log.h"
 
-int kinf__output_init(struct kinf__output *output, int fd, struct kinf_error *err)
+int kinf__output_init(struct kinf__output *output, int fd, const char *name, struct kinf_error *err)
 {
     output->fd = fd;
+    output->name = name;
     kinf__mutex_init(&output->lock, KINF__RANK_OUTPUT);
     return kinf__waker_init(&output->stop, err);
 }
@@ -39,14 +40,16 @@ static ssize_t write_piece(struct kinf__output *output, const char *bytes, size_
     ssize_t n;
 
     if (poll(fds, 2, -1) < 0 && errno != EINTR)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write events");
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write to %s",
+                                     output->name);
     if (fds[0].revents != 0)
         return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
     if (fds[1].revents == 0)
         return 0;
     n = write(output->fd, bytes, len < PIPE_BUF ? len : PIPE_BUF);
     if (n < 0 && errno != EINTR && errno != EAGAIN)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write events");
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write to %s",
+                                     output->name);
     return n < 0 ? 0 : n;
 }
 

@@ -17,12 +17,14 @@
 struct kinf__output {
     /* constant after init */
     int fd;
+    const char *name; /* for errors; the caller's */
     struct kinf__waker stop;
     /* guarded by lock: the descriptor, so that lines stay whole */
     struct kinf__mutex lock;
 };
 
-KINF_MUST_CHECK int kinf__output_init(struct kinf__output *output, int fd, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__output_init(struct kinf__output *output, int fd, const char *name,
+                                      struct kinf_error *err);
 void kinf__output_release(struct kinf__output *output);
 
 /* Writes all bytes. Blocks while nobody reads, until kinf__output_stop(). Errors: KINF_ERR_STOPPED,

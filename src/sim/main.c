@@ -1,6 +1,7 @@
 /*
  * kinformer-sim: make a server with what it is told to have, serve it, end at once.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -374,8 +375,10 @@ static int execute(const struct kinf__sim_arguments *arguments, struct kinf_erro
 
 static int set_log_levels(const struct kinf__sim_arguments *arguments, struct kinf_error *err)
 {
-    const char *levels = arguments->log_levels != NULL ? arguments->log_levels : getenv("KINF_LOG");
+    const char *levels = arguments->log_levels, *variable = getenv("KINF_LOG");
 
+    if (levels == NULL && variable != NULL && *variable != '\0')
+        levels = variable;
     return levels != NULL ? kinf_log_set_levels(levels, err) : 0;
 }
 
@@ -409,5 +412,8 @@ int main(int argc, char *argv[])
         failed = execute(&arguments, &err);
     if (failed < 0)
         return complain(&err);
-    return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+    if (fflush(stdout) == 0)
+        return EXIT_DONE;
+    kinf__error_set_errno(&err, KINF_ERR_SYSTEM, errno, "cannot write to standard output");
+    return complain(&err);
 }

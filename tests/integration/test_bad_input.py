@@ -134,7 +134,16 @@ class AtStart(unittest.TestCase):
         done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', *command], stdin=subprocess.DEVNULL, text=True,
                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, FAILED, done.stderr)
-        self.assertIn("cannot write events: Bad file descriptor", done.stderr)
+        self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
+
+    def test_a_full_disk_is_named(self):
+        for args in (["--check-config", "--resource", "pods"], ["--version"], ["--help"],
+                     [*self.pods(cluster().kubeconfig()), "--measure"]):
+            with self.subTest(args), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([daemon_path("asan"), *args], stdin=subprocess.DEVNULL, stdout=full, text=True,
+                                      stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, FAILED, done.stderr)
+                self.assertIn("cannot write to standard output: No space left on device", done.stderr)
 
     def kubeconfig_of(self, url):
         with open(cluster().kubeconfig(), encoding="utf-8") as file:

@@ -163,7 +163,7 @@ class Stop(unittest.TestCase):
             process.stdout.close()
             cluster().make_namespace("for-a-closed-pipe")
             self.assertEqual(process.wait(PATIENCE), 1)
-            self.assertIn("cannot write events: Broken pipe", process.stderr.read())
+            self.assertIn("cannot write to standard output: Broken pipe", process.stderr.read())
 
 
 def unread_bytes(pipe):

@@ -207,6 +207,13 @@ class Ends(unittest.TestCase):
             with self.subTest(args=args):
                 self.complains(USAGE, *args, words=[word])
 
+    def test_a_full_disk_is_named(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([sim_path(), "--version"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=PATIENCE, check=False, env={**os.environ, "KINF_LOG": ""})
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+
     def test_files_that_cannot_be_read_are_named(self):
         for flag in ("--load", "--policy"):
             self.complains_of_any(flag, "/no/such/file", "No such file")
