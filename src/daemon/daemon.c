@@ -59,6 +59,15 @@ struct daemon {
     struct kinf__progress progress;
 };
 
+static void mask_sighup(int how)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(how, &signals, NULL);
+}
+
 static void install_signal_handlers(void)
 {
     struct sigaction action = { .sa_handler = handle_signal, .sa_flags = SA_RESTART };
@@ -69,6 +78,7 @@ static void install_signal_handlers(void)
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    mask_sighup(SIG_UNBLOCK);
 }
 
 /* From here on blocking calls end by signals, also by one that came before. */
@@ -475,6 +485,11 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         failed = 0;
     return failed == KINF_ERR_STOPPED && atomic_load(&time_is_over) ? late_error(daemon, err)
                                                                     : failed;
+}
+
+void kinf__daemon_hold_reload(void)
+{
+    mask_sighup(SIG_BLOCK);
 }
 
 int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)

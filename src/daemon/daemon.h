@@ -8,6 +8,9 @@
 
 #include "daemon/options.h"
 
+/* Before anything else: a SIGHUP waits for kinf__daemon_run(). */
+void kinf__daemon_hold_reload(void);
+
 /* Runs until a signal or a failure (KINF__COMMAND_RUN), or until everything is synced and measured
  * (KINF__COMMAND_MEASURE). `options` gives up its configuration. Returns 0, or the failure, whose
  * message is the one line for stderr. If a plugin's call does not return it logs that failure, and ends

@@ -96,6 +96,7 @@ int main(int argc, char *argv[])
     struct kinf__options options;
     int failed;
 
+    kinf__daemon_hold_reload();
     kinf__program_begin();
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);

@@ -350,6 +350,17 @@ class Reload(unittest.TestCase):
             self.assertIn("object", daemon.events_of("read-again/read-again")[0])
             daemon.stop()
 
+    def test_a_sighup_while_the_file_is_read_at_the_start_waits(self):
+        os.mkfifo(self.path)
+        with Daemon("--config", self.path, resource=(), events=False) as daemon:
+            with open(self.path, "w", encoding="utf-8") as file:
+                daemon.process.send_signal(signal.SIGHUP)
+                file.write('{"events": "json", "resources": [{"resource": "namespaces"}]}')
+                os.remove(self.path)
+                self.write("namespaces", "configmaps")
+            daemon.wait_synced(2)
+            daemon.stop()
+
     def reload_log_levels(self, levels, env):
         """A daemon that begins with `log: debug` and reads `levels`; what it says after that."""
         log = self.path + ".log"
