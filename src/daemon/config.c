@@ -344,6 +344,20 @@ static int read_state(const struct kinf__config_reader *reader, struct kinf__con
     return failed;
 }
 
+/* Of the last one. */
+static size_t count_twins(const struct kinf__config *config)
+{
+    const struct kinf__resource_config *last = &config->resources[config->n_resources - 1];
+    size_t n = 0;
+
+    for (const struct kinf__resource_config *other = config->resources; other != last; other++)
+        n += kinf__text_equal(other->resource, last->resource) &&
+             kinf__text_equal(other->label_selector, last->label_selector) &&
+             kinf__text_equal(other->field_selector, last->field_selector) &&
+             kinf__text_equal(other->shard_selector, last->shard_selector);
+    return n;
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
@@ -390,6 +404,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                                   : kinf__error_no_memory(err);
         if (failed == 0)
             failed = kinf__shard_config_apply(&config->shards, resource, err);
+        if (failed == 0)
+            resource->n_twins = count_twins(config);
     }
     return failed < 0 ? failed : read_handlers(&reader, config);
 }

@@ -14,7 +14,7 @@
 
 /* What decides which objects are stored, and what of them. */
 char *kinf__state_scope(const struct kinf__resource_config *resource, const char *name_space);
-/* Of the file; one resource may be there several times with other selectors. */
+/* Of the file; one resource may be there several times, with other selectors or without. */
 char *kinf__state_name(const struct kinf__resource_config *resource, const char *name_space);
 
 /* Of which type the resource was at this server. Errors: KINF_ERR_NOT_FOUND, KINF_ERR_CONFLICT (of

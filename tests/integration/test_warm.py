@@ -106,6 +106,17 @@ class WarmTest(unittest.TestCase):
         self.assertEqual(warm.lists(), [])
         self.assertLess(len(warm.requests()), 15, warm.requests())
 
+    def test_a_resource_that_is_there_twice_has_two_files(self):
+        resource = {"resource": "configmaps", "namespaces": [NAMESPACE]}
+        resources = [resource, {**resource, "keep": ["data"], "serve": False}]
+        for lists in (2, 0):
+            with self.start(resources=resources, events="none") as warm:
+                wait_until(lambda: warm.readyz()[0] == 200, "ready")
+                wait_until(lambda: "all synced" in warm.daemon.log_text(), "both")
+                self.assertEqual(len(warm.lists()), lists)
+                warm.daemon.stop()
+            self.assertEqual(sorted(os.listdir(self.state)), [FILE, FILE + "-2"])
+
     def test_goes_on_at_the_version_where_it_was(self):
         served = self.run_once()
         info = os.stat(self.file())
