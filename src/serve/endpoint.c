@@ -234,14 +234,15 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
 {
     int failed;
 
-    if (path != NULL)
-        return prepare_unix(endpoint, path, options, err);
     if (options->is_health) {
         endpoint->rules.is_health = true;
         endpoint->rules.peers.are_uncounted = true;
         endpoint->is_guarded = true;
-        return 0;
     }
+    if (path != NULL)
+        return prepare_unix(endpoint, path, options, err);
+    if (options->is_health)
+        return 0;
     if (options->authorizer != NULL && options->cert_file == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG, "tokens are not taken without TLS");
     endpoint->rules.authorizer = options->authorizer;

@@ -4,7 +4,9 @@ import contextlib
 import http.client
 import multiprocessing
 import re
+import socket
 import statistics
+import tempfile
 import threading
 import time
 import unittest
@@ -148,6 +150,22 @@ class Probes(unittest.TestCase):
                 self.assertEqual(status(target), 404, target)
             self.assertEqual(status("/healthz", "POST"), 405)
             self.assertEqual(status("/api/v1/namespaces/default/pods", "POST"), 404)
+            daemon.stop()
+
+    def test_nor_does_a_socket(self):
+        with Sim("--generate", "pods=3", "--log-level", "warn") as sim, tempfile.TemporaryDirectory() as folder, \
+                Daemon("--health-listen", f"unix:{folder}/probes", kubeconfig=sim.kubeconfig, resource=("pods",)) as daemon:
+            daemon.wait_logged("answering probes")
+
+            def status(target):
+                with contextlib.closing(http.client.HTTPConnection("localhost", timeout=PATIENCE)) as connection:
+                    connection.sock = socket.socket(socket.AF_UNIX)
+                    connection.sock.connect(folder + "/probes")
+                    connection.request("GET", target)
+                    return connection.getresponse().status
+            wait_until(lambda: status("/readyz") == 200, "ready")
+            for target in ("/", "/metrics", "/debug/state", "/api", "/api/v1/pods"):
+                self.assertEqual(status(target), 404, target)
             daemon.stop()
 
     def test_what_is_no_address_is_refused(self):
