@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kinformer/informer.h>
 #include <kinformer/path.h>
 #include <kinformer/selector.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 #include "daemon/expand.h"
+#include "informer/informer.h"
+#include "object/object.h"
 #include "object/shard.h"
 
 #define NAMESPACE_MAX_LEN 63
@@ -336,6 +339,42 @@ static int check_paths(const struct kinf__strings *paths, struct kinf_error *err
     return 0;
 }
 
+static int check_index_names(const struct kinf__strings *names, struct kinf_error *err)
+{
+    for (size_t i = 0; i < names->n_items; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(names->items[i], names->items[k]) == 0)
+                return kinf__error_set(err, KINF_ERR_CONFIG, "index %s is there twice",
+                                       names->items[i]);
+        }
+    }
+    return 0;
+}
+
+/* What an informer would say: whether all may be dropped, and is kept that is asked for. */
+static int check_together(const struct kinf__resource_config *resource, struct kinf_error *err)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    KINF__AUTO_FREE struct kinf_index *indices =
+        calloc(resource->index_paths.n_items + 1, sizeof *indices);
+    struct kinf__prune_plan *plan = NULL;
+    int failed;
+
+    if (indices == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; i < resource->index_paths.n_items; i++)
+        indices[i].path = resource->index_paths.items[i];
+    options.indices = indices;
+    options.n_indices = resource->index_paths.n_items;
+    failed = kinf__prune_plan_new(
+        (const char *const *)resource->drops.items, resource->drops.n_items,
+        (const char *const *)resource->keeps.items, resource->keeps.n_items, &plan, err);
+    if (failed == 0)
+        failed = kinf__informer_options_check_paths(&options, plan, err);
+    kinf__prune_plan_free(plan);
+    return failed;
+}
+
 static int check_selectors(const struct kinf__resource_config *resource, struct kinf_error *err)
 {
     struct kinf_label_selector *labels = NULL;
@@ -394,7 +433,9 @@ int kinf__resource_config_check(const struct kinf__resource_config *resource,
     if ((failed = check_selectors(resource, err)) < 0 ||
         (failed = check_paths(&resource->drops, err)) < 0 ||
         (failed = check_paths(&resource->keeps, err)) < 0 ||
-        (failed = check_paths(&resource->index_paths, err)) < 0)
+        (failed = check_paths(&resource->index_paths, err)) < 0 ||
+        (failed = check_index_names(&resource->index_names, err)) < 0 ||
+        (failed = check_together(resource, err)) < 0)
         return failed;
     return check_namespaces(&resource->namespaces, err);
 }

@@ -136,6 +136,15 @@ class AtStart(unittest.TestCase):
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
 
+    def test_paths_that_do_not_go_together(self):
+        for fields, words in (("drop: [metadata.name]", ["'metadata.name'", "cannot be dropped"]),
+                              ("drop: [spec.nodeName], keep: [spec.nodeName]", ["'spec.nodeName'", "kept and dropped"]),
+                              ("keep: [status.phase], indices: [{name: a, path: spec.nodeName}]", ["cannot be indexed"]),
+                              ("indices: [{name: a, path: spec.a}, {name: a, path: spec.b}]", ["index a is there twice"])):
+            with self.subTest(fields):
+                path = self.write("config.yaml", "resources: [{resource: pods, " + fields + "}]\n")
+                self.complains(USAGE, "--check-config", "--config", path, names=[path, "resource pods", *words])
+
     def test_a_full_disk_is_named(self):
         for args in (["--check-config", "--resource", "pods"], ["--version"], ["--help"],
                      [*self.pods(cluster().kubeconfig()), "--measure"]):
