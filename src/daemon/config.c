@@ -135,6 +135,18 @@ static int read_tls(const struct kinf__config_reader *reader, struct kinf__confi
                                       reader->err);
 }
 
+/* 0 is none, and no default: an answer holds for its own request then. */
+static int read_review_time(const struct kinf__config_reader *reader, const char *key,
+                            int64_t *ret_ms)
+{
+    int failed =
+        kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, key, ret_ms, reader->err);
+
+    if (failed == 0 && *ret_ms == 0 && kinf__yaml_get(reader->mapping, key) != NULL)
+        *ret_ms = 1;
+    return failed;
+}
+
 static int read_auth(const struct kinf__config_reader *reader, struct kinf__config *config)
 {
     const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "auth");
@@ -142,11 +154,9 @@ static int read_auth(const struct kinf__config_reader *reader, struct kinf__conf
     int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, "auth", &mode, reader->err);
 
     if (failed == 0)
-        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authAllowFor",
-                                             &config->auth_allow_ms, reader->err);
+        failed = read_review_time(reader, "authAllowFor", &config->auth_allow_ms);
     if (failed == 0)
-        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authDenyFor",
-                                             &config->auth_deny_ms, reader->err);
+        failed = read_review_time(reader, "authDenyFor", &config->auth_deny_ms);
     if (failed == 0)
         failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authStaleFor",
                                              &config->auth_stale_ms, reader->err);

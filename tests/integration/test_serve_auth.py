@@ -46,11 +46,11 @@ def write_tls_config(folder, *lines):
 class Guarded(Served):
     """A daemon that takes tokens over TLS."""
 
-    def __init__(self, kubeconfig=None, mode="asan", stale="0s"):
+    def __init__(self, kubeconfig=None, mode="asan", stale="0s", keep="1s"):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         make_pair(self.folder.name)
-        config = write_tls_config(self.folder.name, "auth: delegated", "authAllowFor: 1s", "authDenyFor: 1s",
+        config = write_tls_config(self.folder.name, "auth: delegated", f"authAllowFor: {keep}", f"authDenyFor: {keep}",
                                   f"authStaleFor: {stale}", 'listen: ["127.0.0.1:0"]')
         self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False,
                              mode=mode)
@@ -163,6 +163,12 @@ class Access(unittest.TestCase):
         self.assertEqual(self.code("/metrics", self.reader), 403)
         self.assertEqual(self.code("/debug/state", self.reader), 403)
         self.assertEqual(self.code("/api", self.reader), 200)
+
+    def test_answers_that_are_kept_for_no_time_are_asked_for_each_request(self):
+        with Guarded(keep="0") as guarded:
+            for n in (1, 2, 3):
+                self.assertEqual(ask(guarded, LIST, headers={"Authorization": "Bearer " + self.nobody})[0], 403)
+                self.assertEqual(guarded.daemon.log_text().count("POST /apis/authorization.k8s.io/v1/subjectaccessreviews "), n)
 
     def test_a_right_to_one_name_is_enough_for_its_field_selector(self):
         token = make_account("one-name", rule("list", resourceNames=["one"]))
