@@ -126,7 +126,7 @@ static void tell_outage(struct outage *outage, const struct kinf_error *err)
 static bool is_away(const struct kinf_error *err)
 {
     return err->code == KINF_ERR_NETWORK || err->code == KINF_ERR_TIMEOUT ||
-           err->code == KINF_ERR_TOO_MANY_REQUESTS ||
+           err->code == KINF_ERR_TOO_MANY_REQUESTS || err->code == KINF_ERR_TRUNCATED ||
            (err->code == KINF_ERR_SERVER && (err->http_status == 0 || err->http_status >= 500));
 }
 

@@ -237,11 +237,11 @@ static int ask(const struct kinf__discovery_source *source, const char *target, 
         return failed;
     failed = kinf__json_tree_parse(kinf__buffer_str(&answer), ret_tree, err);
     if (failed < 0)
-        kinf__error_prefix(err, "discovery %s", target);
+        kinf__error_prefix(err, "the server %s: discovery %s", source->host, target);
     else if (kind != NULL && !is_text(*ret_tree, "kind", kind) &&
              (accept == NULL || !is_text(*ret_tree, "kind", AGGREGATED)))
-        failed = kinf__error_set(err, KINF_ERR_PARSE, "%s: the answer to %s is no %s", source->host,
-                                 target, kind);
+        failed = kinf__error_set(err, KINF_ERR_PARSE, "the server %s: the answer to %s is no %s",
+                                 source->host, target, kind);
     return failed;
 }
 

@@ -57,6 +57,14 @@ class StartTest(unittest.TestCase):
                     self.assertEqual(ask(served, PODS)[0], 200)
                     daemon.stop()
 
+    def test_an_answer_that_breaks_off_is_asked_for_again(self):
+        with Sim("--generate", "pods=2", "--fault", "get path=/api truncate after=20 times=2") as sim, \
+                Daemon(kubeconfig=sim.kubeconfig) as daemon:
+            daemon.wait_synced()
+            self.assertIn(f'waiting for the server error="the server {sim.address}: discovery /api: JSON ends early',
+                          daemon.log_text())
+            daemon.stop()
+
     def test_a_spread_start_asks_nothing_before_its_time_and_stops_at_once(self):
         drawn = []
         with Sim("--fault-listen", "127.0.0.1:0") as sim:
