@@ -3,10 +3,12 @@
  */
 #include "rest/connection.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -108,6 +110,29 @@ static bool set_proxy(CURL *easy, const char *url)
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
 }
 
+bool kinf__connection_is_loopback(const char *host)
+{
+    char name[INET_ADDRSTRLEN];
+    struct in_addr address;
+    size_t len = (size_t)(strrchr(host, ':') - host);
+
+    if (strncmp(host, "[::1]:", 6) == 0 || strncmp(host, "localhost:", 10) == 0)
+        return true;
+    if (len >= sizeof name)
+        return false;
+    memcpy(name, host, len);
+    name[len] = '\0';
+    return inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* As Go does it, a proxy of the environment is not asked for this machine. */
+static const char *proxy_for(const struct kinf_client *client)
+{
+    return client->config.proxy_url == NULL && kinf__connection_is_loopback(client->host)
+               ? ""
+               : client->config.proxy_url;
+}
+
 /* Splits the server's URL around its host: "https://", "host:port", "/prefix". */
 static struct kinf_str authority_of(const char *server)
 {
@@ -138,7 +163,7 @@ bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int 
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->connect_timeout_ms);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           set_proxy(easy, client->config.proxy_url) && set_tls(easy, &client->config);
+           set_proxy(easy, proxy_for(client)) && set_tls(easy, &client->config);
 }
 
 static bool set_blob(CURL *easy, CURLoption option, const char *pem)
@@ -189,6 +214,22 @@ int kinf__connection_append_url(const struct kinf_client *client, struct kinf_st
 
 /* --- what failed --- */
 
+static bool may_have_proxy(const struct kinf_client *client)
+{
+    static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
+                                             "all_proxy", "ALL_PROXY" };
+
+    if (proxy_for(client) != NULL)
+        return *proxy_for(client) != '\0';
+    for (size_t i = 0; i < KINF__ARRAY_LEN(variables); i++) {
+        const char *value = getenv(variables[i]);
+
+        if (value != NULL && *value != '\0')
+            return true;
+    }
+    return false;
+}
+
 static int connect_error(CURL *easy, const struct kinf_client *client, const char *words,
                          struct kinf_error *err)
 {
@@ -196,7 +237,7 @@ static int connect_error(CURL *easy, const struct kinf_client *client, const cha
 
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &sys_errno);
     /* With a proxy it is the proxy that did not answer; curl's words name it. */
-    if (sys_errno == 0 || client->config.proxy_url != NULL)
+    if (sys_errno == 0 || may_have_proxy(client))
         return kinf__error_set(err, KINF_ERR_NETWORK, "cannot connect to the server %s: %s (%s)",
                                client->host, words, client->config.cluster_source);
     return kinf__error_set_errno(err, KINF_ERR_NETWORK, (int)sys_errno,

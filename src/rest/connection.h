@@ -17,6 +17,9 @@
 #include "base/buffer.h"
 #include "rest/credentials.h"
 
+/* Of "name:port", whether it is this machine. */
+bool kinf__connection_is_loopback(const char *host);
+
 /* Everything but authority, certificate and key, callbacks and what a request says. `socket_errno`
  * is written when there is no socket because descriptors ran out, which curl does not tell; it must
  * outlive the handle. Returns false when out of memory: the handle is not to be used, since without

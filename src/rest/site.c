@@ -4,13 +4,13 @@
  */
 #include "rest/site.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "rest/client.h"
+#include "rest/connection.h"
 
 /* Where "https://host:port" ends. */
 static size_t authority_end(const char *url)
@@ -87,31 +87,10 @@ static int make_config(const struct kinf__site *site, struct kinf__cluster_confi
     return read_files(site, config, err);
 }
 
-/* "name:port" */
-static bool is_loopback(const char *host)
-{
-    char name[INET_ADDRSTRLEN];
-    struct in_addr address;
-    size_t len = (size_t)(strrchr(host, ':') - host);
-
-    if (strncmp(host, "[::1]:", 6) == 0 || strncmp(host, "localhost:", 10) == 0)
-        return true;
-    if (len >= sizeof name)
-        return false;
-    memcpy(name, host, len);
-    name[len] = '\0';
-    return inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
-/* A proxy of the environment would be asked for 127.0.0.1, too. */
-static int keep_plain_at_home(const struct kinf__site *site, struct kinf_client *client,
+static int keep_plain_at_home(const struct kinf__site *site, const struct kinf_client *client,
                               struct kinf_error *err)
 {
-    if (client->is_https)
-        return 0;
-    if (is_loopback(client->host))
-        return (client->config.proxy_url = strdup("")) != NULL ? 0 : kinf__error_no_memory(err);
-    return site->is_plain_allowed
+    return client->is_https || site->is_plain_allowed || kinf__connection_is_loopback(client->host)
                ? 0
                : kinf__error_set(err, KINF_ERR_CONFIG,
                                  "http:// shows all objects to the network: use https://, or "

@@ -233,6 +233,18 @@ class HttpsProxy:
 
 
 class Kinds(Case):
+    def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(self):
+        env = {name: "http://127.0.0.1:1" for name in ("HTTPS_PROXY", "https_proxy", "http_proxy", "all_proxy")}
+        code, _, err = run_daemon("--kubeconfig", cluster().kubeconfig(), "--resource", "namespaces", "--measure", env=env)
+        self.assertEqual(code, 0, err)
+
+    def test_a_proxy_of_the_environment_that_is_not_there_is_named(self):
+        path = self.kubeconfig({}, "https://192.0.2.1:6443")
+        code, _, err = run_daemon("--kubeconfig", path, "--resource", "namespaces", "--measure",
+                                  env={"HTTPS_PROXY": "http://127.0.0.1:1"})
+        self.assertEqual(code, 1, err)
+        self.assertIn("127.0.0.1 port 1", err)
+
     def test_each_kubeconfig_gives_the_servers_checksum(self):
         for name in ("admin", "admin-files", "admin-token", "token", "token-file"):
             with self.subTest(name):
