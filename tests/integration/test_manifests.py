@@ -75,6 +75,20 @@ class ManifestsTest(unittest.TestCase):
                 code, _, problem = run_check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
                 self.assertEqual(code, 0, problem)
 
+    def test_a_pod_that_waits_for_the_server_is_not_restarted(self):
+        for name, objects in self.objects.items():
+            with self.subTest(name):
+                probe = container_of(pod_of(objects)).get("startupProbe", {"periodSeconds": 1, "failureThreshold": 86400})
+                self.assertGreaterEqual(probe["periodSeconds"] * probe["failureThreshold"], 86400)
+
+    def test_a_folder_of_state_on_a_volume_stays_the_users_own(self):
+        """The kubelet makes all of it writable for the group at each start, otherwise, and kinformerd refuses it."""
+        for name, objects in self.objects.items():
+            with self.subTest(name):
+                context = pod_of(objects)["securityContext"]
+                if "fsGroup" in context:
+                    self.assertEqual(context["fsGroupChangePolicy"], "OnRootMismatch")
+
     def test_a_node_cache_has_its_node(self):
         environment = {item["name"]: item["valueFrom"]["fieldRef"]["fieldPath"]
                        for item in container_of(pod_of(self.objects["daemonset"]))["env"]}

@@ -154,7 +154,7 @@ ports:
 startupProbe:
   {{- include "kinformerd.probe" (dict "root" . "path" "/readyz") | nindent 2 }}
   periodSeconds: 1
-  failureThreshold: 300
+  failureThreshold: 86400  # it waits for the API server and a first list as long as they take
 {{- end }}
 readinessProbe:
   {{- include "kinformerd.probe" (dict "root" . "path" "/readyz") | nindent 2 }}
