@@ -92,7 +92,7 @@ int known_put_stream(struct known *known, const char *key, const char *version, 
         return -1;
     }
     object->is_gone = is_gone;
-    return replace(&object->stream, is_gone ? NULL : version);
+    return replace(&object->stream, version);
 }
 
 int known_put_bucket(struct known *known, const char *key, const char *version, bool is_gone)
@@ -102,15 +102,46 @@ int known_put_bucket(struct known *known, const char *key, const char *version, 
     return object != NULL ? replace(&object->bucket, is_gone ? NULL : version) : -1;
 }
 
-const char *known_told(const struct known_object *object)
+/* Its newest version of which is known, told or gone; NULL: none is. */
+static const char *newest(const struct known_object *object)
 {
     const char *in_bucket =
         object->bucket != NULL && object->bucket[0] != '\0' ? object->bucket : NULL;
 
-    if (object->is_gone) {
-        return NULL;
-    }
     return object->stream != NULL ? object->stream : in_bucket;
+}
+
+const char *known_told(const struct known_object *object)
+{
+    return object->is_gone ? NULL : newest(object);
+}
+
+const char *known_resource_version(const char *version)
+{
+    const char *slash = strrchr(version, '/');
+
+    return slash != NULL ? slash + 1 : "";
+}
+
+static bool is_number(const char *text)
+{
+    return text[0] >= '1' && text[0] <= '9' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* Who does not say by numbers what is newer is believed. A deletion may have the version of the state
+ * before it, if it went unseen. */
+bool known_is_ahead(const struct known_object *object, const char *version)
+{
+    const char *known = newest(object) != NULL ? known_resource_version(newest(object)) : "";
+    const char *other = known_resource_version(version);
+    size_t len = strlen(known), other_len = strlen(other);
+    int order;
+
+    if (!is_number(known) || !is_number(other)) {
+        return false;
+    }
+    order = len != other_len ? (len > other_len) - (len < other_len) : strcmp(known, other);
+    return order > 0 || (order == 0 && object->is_gone);
 }
 
 void known_release(struct known *known)

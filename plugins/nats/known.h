@@ -5,7 +5,8 @@
  * is empty once everything is told, but for what is of resources that are not configured any more.
  * Until then an object takes its key, two versions, and 130 bytes: about 260.
  *
- * A version is UID/RESOURCEVERSION; "" is that of a bucket's entry that somebody else wrote.
+ * A version is UID/RESOURCEVERSION; "" is that of a bucket's entry that somebody else wrote. Resource
+ * versions that are decimal numbers tell which state of a resource is the newer one.
  *
  * Threads: one thread per object.
  */
@@ -16,9 +17,10 @@
 
 struct known_object {
     char *key;    /* see key.h */
-    char *stream; /* the version that was told last; NULL: the stream does not say, or is_gone */
+    char *stream; /* the version that was told last; NULL: the stream does not say */
     bool is_gone; /* its deletion was told last */
     char *bucket; /* NULL: it is not there */
+    bool is_held; /* the daemon has it in an older state, of which nothing is told */
 };
 
 struct known {
@@ -38,6 +40,11 @@ int known_put_bucket(struct known *known, const char *key, const char *version, 
 /* The version that who reads the stream has; NULL: there is no such object for them. What the stream
  * does not say, since its messages have an age, the bucket does. */
 const char *known_told(const struct known_object *object);
+/* Whether they have a newer state than this version, or know that it is gone. */
+bool known_is_ahead(const struct known_object *object, const char *version);
+
+/* Of a version; "": it has none. */
+const char *known_resource_version(const char *version);
 
 void known_release(struct known *known);
 

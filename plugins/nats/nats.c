@@ -13,6 +13,10 @@
  * What the stream has and was not told until SYNCED is DELETED. And what the bucket lacks of that,
  * it gets.
  *
+ * A daemon that begins with a state of an earlier run (stateDir) may have an older one than the stream:
+ * what is older than what was told waits until the daemon has caught up, which it has at SYNCED. If
+ * something is older even then, so is the API server, and that is told from there on.
+ *
  * It uses libnats and cJSON, and nothing of this library. libnats is never unloaded, since a few
  * threads of its own stay when nobody uses it, and another plugin, or this one's successor, may use
  * the same.
@@ -47,6 +51,7 @@ struct nats {
     struct nats_config config;
     int server; /* of them, the one that is asked next */
     bool is_begun;
+    bool takes_older; /* than what was told */
     struct link link;
     struct known known;
     /* What the bucket is to get once the stream has it. */
@@ -71,18 +76,12 @@ struct event {
 
 /* --- versions --- */
 
-static const char *resource_version_of(const char *version)
-{
-    const char *slash = strrchr(version, '/');
-
-    return slash != NULL ? slash + 1 : "";
-}
-
 static bool is_same_object(const char *version, const char *other)
 {
-    size_t len = (size_t)(resource_version_of(version) - version);
+    size_t len = (size_t)(known_resource_version(version) - version);
 
-    return len == (size_t)(resource_version_of(other) - other) && memcmp(version, other, len) == 0;
+    return len == (size_t)(known_resource_version(other) - other) &&
+           memcmp(version, other, len) == 0;
 }
 
 static char *version_of(const struct nats *nats, const struct kinf_object *object)
@@ -157,7 +156,7 @@ static char *line_of(const struct event *event)
         cJSON_AddStringToObject(line, "type", event->type) != NULL &&
         cJSON_AddStringToObject(line, "resource", event->resource) != NULL &&
         cJSON_AddStringToObject(line, "key", event->key) != NULL &&
-        cJSON_AddStringToObject(line, "resourceVersion", resource_version_of(event->version)) !=
+        cJSON_AddStringToObject(line, "resourceVersion", known_resource_version(event->version)) !=
             NULL &&
         (!event->final_state_unknown || cJSON_AddTrueToObject(line, "finalStateUnknown") != NULL) &&
         (event->json == NULL || cJSON_AddRawToObject(line, "object", event->json) != NULL);
@@ -311,6 +310,18 @@ static bool is_of_the_past(const struct kinf_change *change, const struct event 
            (known == NULL || (told != NULL && !is_same_object(told, event->version)));
 }
 
+/* Whether the daemon is behind what was told, so that nothing is told of it. What it has been told is
+ * gone it has no state of: what became of that is known at SYNCED. */
+static bool hold(const struct nats *nats, const struct kinf_change *change,
+                 const struct event *event, struct known_object *known)
+{
+    bool was_held = known->is_held;
+
+    known->is_held = change->type != KINF_CHANGE_DELETED && !nats->takes_older &&
+                     known_is_ahead(known, event->version);
+    return known->is_held || (was_held && change->type == KINF_CHANGE_DELETED);
+}
+
 static int tell_modified(struct nats *nats, const struct kinf_change *change,
                          const struct event *event, struct kinf_error *err)
 {
@@ -331,22 +342,21 @@ static int tell_change(struct nats *nats, const struct kinf_change *change, stru
     struct known_object *known = known_find(&nats->known, event->encoded);
     int rc;
 
-    if (is_of_the_past(change, event, known)) {
+    if (is_of_the_past(change, event, known) ||
+        (known != NULL && hold(nats, change, event, known))) {
         return 0;
     }
-    switch (change->type) {
-    case KINF_CHANGE_ADDED:
-        event->type = "ADDED";
-        rc = tell_added(nats, event, known, err);
-        break;
-    case KINF_CHANGE_MODIFIED:
-        event->type = "MODIFIED";
-        return tell_modified(nats, change, event, err);
-    default:
+    if (change->type == KINF_CHANGE_DELETED) {
         event->type = LINK_TYPE_DELETED;
         event->final_state_unknown = change->final_state_unknown;
         rc = known != NULL && known_told(known) == NULL ? tell_gone(nats, known, err)
                                                         : tell(nats, event, err);
+    } else if (change->type == KINF_CHANGE_MODIFIED && known == NULL) {
+        event->type = "MODIFIED";
+        rc = tell_modified(nats, change, event, err);
+    } else {
+        event->type = "ADDED";
+        rc = tell_added(nats, event, known, err); /* also of what was held before */
     }
     if (known != NULL && rc == 0) {
         known_remove(&nats->known, known);
@@ -403,7 +413,14 @@ static int on_synced(struct nats *nats, const char *resource, struct kinf_error 
         *strchr(encoded, '.') = '\0';
     }
     while (rc == 0 && (known = known_any_of(&nats->known, encoded)) != NULL) {
-        rc = tell_gone(nats, known, err);
+        if (known->is_held) {
+            nats->takes_older = true;
+            rc = fail(err, KINF_ERR_STATE,
+                      "%s is older in the cluster than what was told of it: it is told anew",
+                      known->key);
+        } else {
+            rc = tell_gone(nats, known, err);
+        }
         known_remove(&nats->known, known);
     }
     free(encoded);

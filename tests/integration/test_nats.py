@@ -159,10 +159,10 @@ class NatsTest(unittest.TestCase):
         self.addCleanup(self.server.kill)
         self.server.start()
 
-    def config(self, resources=("configmaps",), name="config.yaml", **keys):
+    def config(self, resources=("configmaps",), name="config.yaml", daemon=(), **keys):
         path = os.path.join(self.folder, name)
         handler = {"plugin": PLUGIN, "config": {"servers": [self.server.url], **keys}}
-        lines = ["events: json", "resources:"]
+        lines = ["events: json", *daemon, "resources:"]
         lines += [f"- {{resource: {resource}{f', namespaces: [{SPACE}]' if resource == 'configmaps' else ''}}}"
                   for resource in resources]
         with open(path, "w", encoding="utf-8") as file:
@@ -349,6 +349,44 @@ class NatsTest(unittest.TestCase):
                           "other": ["ADDED", "DELETED", "ADDED"], "new": ["ADDED"]})
         gone = [event["payload"] for event in told.events if event["key"] == f"kinformer.{key}gone"][-1]
         self.assertEqual((gone["finalStateUnknown"], gone["object"]["data"]), (True, {"value": "1"}))
+        daemon.stop()
+
+    def test_a_daemon_that_begins_with_an_older_state_tells_none_of_it(self):
+        self.start_server()
+        self.clear()
+        for name in ("changed", "changed-again", "gone", "other", "other-gone"):
+            self.put(name, "1")
+        proxy = self.enterContext(Proxy())
+        kubeconfig = proxy.kubeconfig(self.folder)
+        config = self.config(daemon=(f"stateDir: {self.folder}/state", "stateInterval: 1h", "serveStale: true"))
+        with Daemon(kubeconfig=kubeconfig, config=config) as daemon:
+            self.wait_equal(daemon)
+            daemon.stop()  # which writes the state
+        with Daemon(kubeconfig=kubeconfig, config=config) as daemon:
+            self.wait_equal(daemon)
+            for name in ("changed", "changed-again", "other", "other-gone"):
+                self.put(name, "2")
+            self.wait_equal(daemon)
+            self.delete("gone", "other", "other-gone")
+            for name in ("other", "other-gone", "new"):
+                self.put(name, "3")
+            told = self.wait_equal(daemon)
+            daemon.process.kill()
+            daemon.process.wait()
+        before = len(told.events)
+        proxy.stall.set()
+        daemon = self.enterContext(Daemon(kubeconfig=kubeconfig, config=config))
+        wait_until(lambda: daemon.check() or len(daemon.versions("configmaps")) >= 5, "the daemon has its old state")
+        time.sleep(2)  # the plugin has it, too
+        self.assertEqual(len(Told(self.server.ask()).events), before)
+        self.put("changed-again", "3")
+        self.delete("other-gone")
+        proxy.stall.clear()
+        told = self.wait_equal(daemon)
+        types = {"changed": ["MODIFIED"], "changed-again": ["MODIFIED", "MODIFIED"], "gone": ["DELETED"],
+                 "other": ["MODIFIED", "DELETED", "ADDED"], "other-gone": ["MODIFIED", "DELETED", "ADDED", "DELETED"], "new": []}
+        self.assertEqual({name: told.types(f"configmaps.{SPACE}.{name}")[1:] for name in types}, types)
+        self.assertEqual(daemon.count_log("handler failed"), 0)
         daemon.stop()
 
     def test_a_bucket_or_stream_that_was_deleted_is_made_anew(self):

@@ -208,6 +208,39 @@ static void what_the_stream_says_counts_and_the_bucket_where_it_is_silent(void *
     assert_null(known_find(&known, "pods.a.b"));
 }
 
+static void assert_ahead(const char *stream, bool is_gone, const char *bucket, const char *version,
+                         bool is_ahead)
+{
+    struct known known = { 0 };
+
+    if (stream != NULL)
+        assert_int_equal(known_put_stream(&known, "pods.a.b", stream, is_gone), 0);
+    if (bucket != NULL)
+        assert_int_equal(known_put_bucket(&known, "pods.a.b", bucket, false), 0);
+    assert_int_equal(known_is_ahead(known_find(&known, "pods.a.b"), version), is_ahead);
+    known_release(&known);
+}
+
+static void what_was_told_is_ahead_of_older_versions(void **state)
+{
+    (void)state;
+    assert_ahead("u/10", false, NULL, "u/9", true);
+    assert_ahead("u/10", false, NULL, "u/10", false);
+    assert_ahead("u/10", false, NULL, "u/11", false);
+    assert_ahead("u/9", false, NULL, "u/10", false);
+    assert_ahead("new/10", false, NULL, "old/9", true);
+    assert_ahead("u/10", true, "u/10", "u/10", true);
+    assert_ahead("u/10", true, NULL, "new/11", false);
+    assert_ahead(NULL, false, "u/10", "u/9", true);
+    assert_ahead(NULL, false, "", "u/9", false);
+    assert_ahead("u/10", false, "u/8", "u/9", true);
+    /* Nobody knows an order of these. */
+    assert_ahead("u/b", false, NULL, "u/a", false);
+    assert_ahead("u/10", false, NULL, "u/", false);
+    assert_ahead("u/", true, NULL, "u/", false);
+    assert_ahead("u/10", false, NULL, "u/09", false);
+}
+
 static void objects_of_a_resource_are_found_among_all(void **state)
 {
     struct known known = { 0 };
@@ -287,6 +320,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_in_the_configuration_is_named),
         cmocka_unit_test(without_servers_there_is_no_configuration),
         cmocka_unit_test(what_the_stream_says_counts_and_the_bucket_where_it_is_silent),
+        cmocka_unit_test(what_was_told_is_ahead_of_older_versions),
         cmocka_unit_test(objects_of_a_resource_are_found_among_all),
         cmocka_unit_test(want_of_memory_is_an_error_and_leaks_nothing),
     };
