@@ -74,13 +74,30 @@ static void end_term(void *ctx)
         leave_at_once("a handler outlives its term");
 }
 
+static bool may_tell(void *ctx)
+{
+    return kinf__daemon_lease_leads(ctx);
+}
+
+static int make_lease(struct kinf__daemon_handlers *handlers, const struct kinf__config *config,
+                      struct kinf_client *client, struct kinf_error *err)
+{
+    const struct kinf__lease_hooks hooks = { begin_term, end_term, handlers };
+    int failed = kinf__daemon_lease_new(client, &config->shards, &hooks, &handlers->lease, err);
+
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
+        handlers->items[i].handler->may_tell = may_tell;
+        handlers->items[i].handler->may_tell_ctx = handlers->lease;
+    }
+    return failed;
+}
+
 /* --- life --- */
 
 int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
                                 const struct kinf__config *config, struct kinf_client *client,
                                 struct kinf_error *err)
 {
-    const struct kinf__lease_hooks hooks = { begin_term, end_term, handlers };
     int failed = 0;
 
     handlers->items = calloc(config->n_handlers + 1, sizeof *handlers->items);
@@ -92,9 +109,8 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     }
     if (failed < 0)
         return failed;
-    return config->shards.lease != NULL
-               ? kinf__daemon_lease_new(client, &config->shards, &hooks, &handlers->lease, err)
-               : run_all(handlers, err);
+    return config->shards.lease != NULL ? make_lease(handlers, config, client, err)
+                                        : run_all(handlers, err);
 }
 
 int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)

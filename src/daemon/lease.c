@@ -57,6 +57,11 @@ void kinf__daemon_lease_free(struct kinf__daemon_lease *lease)
     free(lease);
 }
 
+bool kinf__daemon_lease_leads(const struct kinf__daemon_lease *lease)
+{
+    return kinf_elector_leads(lease->elector);
+}
+
 /* X(name, type, decimals, help, value) of `status` */
 #define LEASE_METRICS(X)                                                                           \
     X("kinformer_lease_leads", GAUGE, 0, "Whether the Lease is led, so that handlers are told.",   \

@@ -35,6 +35,8 @@ KINF_MUST_CHECK int kinf__daemon_lease_start(struct kinf__daemon_lease *lease,
 /* Ends the term, and hands over. NULL is allowed. */
 void kinf__daemon_lease_free(struct kinf__daemon_lease *lease);
 
+/* By the clock (L1); `end` may come later. Any thread. */
+bool kinf__daemon_lease_leads(const struct kinf__daemon_lease *lease);
 /* Any thread. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__daemon_lease_write_metrics(const struct kinf__daemon_lease *lease,
                                                      struct kinf__buffer *out);

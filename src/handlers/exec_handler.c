@@ -175,12 +175,12 @@ static int64_t tell(struct exec_handler *handler)
     return is_composed ? INT64_MAX : NO_MEMORY_MS;
 }
 
-/* Returns NULL if it is to stop. */
+/* Returns NULL if it is not to go on. */
 static const char *attend(struct exec_handler *handler)
 {
     const char *why = NULL;
 
-    while (why == NULL && !kinf__handler_is_stopping(&handler->base)) {
+    while (why == NULL && kinf__handler_goes_on(&handler->base)) {
         int64_t wait_ms = tell(handler);
 
         kinf__child_poll(&handler->child, has_lines(handler), handler->base.outbox.wake.fd,

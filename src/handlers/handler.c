@@ -16,6 +16,16 @@ bool kinf__handler_is_stopping(struct kinf__handler *handler)
     return atomic_load(&handler->is_halted) || kinf__outbox_is_closed(&handler->outbox);
 }
 
+static bool may_tell(const struct kinf__handler *handler)
+{
+    return handler->may_tell == NULL || handler->may_tell(handler->may_tell_ctx);
+}
+
+bool kinf__handler_goes_on(struct kinf__handler *handler)
+{
+    return !kinf__handler_is_stopping(handler) && may_tell(handler);
+}
+
 void kinf__handler_note_error(struct kinf__handler *handler, const char *message)
 {
     struct kinf__handler_error error = { .at_ms = kinf__clock_now_ms() };
@@ -61,7 +71,8 @@ static void *run(void *ctx)
     struct kinf__handler *handler = ctx;
 
     while (!kinf__handler_is_stopping(handler)) {
-        handler->kind->attend(handler);
+        if (may_tell(handler))
+            handler->kind->attend(handler);
         kinf__handler_pause(handler, &handler->backoff, 0);
     }
     if (handler->kind->end != NULL)

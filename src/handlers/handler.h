@@ -24,8 +24,8 @@
 struct kinf__handler;
 
 struct kinf__handler_kind {
-    /* Tells one consumer, from kinf__outbox_reset() on, until it fails, which is logged here, or the
-     * handler is to stop. On the handler's thread. */
+    /* Tells one consumer, from kinf__outbox_reset() on, until it fails, which is logged here, or
+     * kinf__handler_goes_on() is false. On the handler's thread. */
     void (*attend)(struct kinf__handler *handler);
     /* Releases what the kind has. The thread has ended, or never ran. */
     void (*release)(struct kinf__handler *handler);
@@ -48,6 +48,9 @@ struct kinf__handler {
     struct kinf__outbox outbox;
     struct kinf__waker stop;  /* set when it is to stop; changes under the lock */
     struct kinf__waker ended; /* set by the thread */
+    /* constant after the first start, the owner's to set */
+    bool (*may_tell)(void *ctx); /* NULL: always; on the handler's thread */
+    void *may_tell_ctx;
     /* the owner's */
     pthread_t thread;
     bool has_thread;
@@ -79,6 +82,9 @@ KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct ki
 /* Begins its end, which is not for good: what it is to be told waits until it is started again. */
 void kinf__handler_halt(struct kinf__handler *handler);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
+/* Asked in front of everything that is told: a term of a Lease ends by the clock, and whoever would halt
+ * the handler then may be late, if this whole process was halted, say. */
+bool kinf__handler_goes_on(struct kinf__handler *handler);
 /* Ends the pause before the next attempt, now or when it begins. Any thread. */
 void kinf__handler_hurry(struct kinf__handler *handler);
 /* What went wrong, in words for people: kept for the status and counted; the second is also logged. */

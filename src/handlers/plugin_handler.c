@@ -272,7 +272,7 @@ static void tell_until_it_fails(struct plugin_handler *handler)
 {
     int n = 0;
 
-    while (n >= 0 && !kinf__handler_is_stopping(&handler->base)) {
+    while (n >= 0 && kinf__handler_goes_on(&handler->base)) {
         n = tell_next(handler);
         if (n >= 0 && handler->n_unflushed == 0)
             look_after_generations(handler, n == 0);

@@ -255,7 +255,7 @@ static void attend(struct kinf__handler *base)
     atomic_fetch_add(&base->n_starts, 1);
     webhook->len = 0;
     kinf__outbox_reset(&base->outbox);
-    while (!kinf__handler_is_stopping(base) && tell(webhook))
+    while (kinf__handler_goes_on(base) && tell(webhook))
         ;
     atomic_store(&base->is_running, false);
 }

@@ -5,6 +5,7 @@
 #include "handlers/exec_handler.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,12 +438,49 @@ static void one_that_was_halted_is_told_all_when_it_is_started_again(void **stat
     assert_int_equal(status_of(f).n_starts, 4);
 }
 
+static _Atomic(bool) leads;
+
+static bool may_tell(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&leads);
+}
+
+/* As a process that was halted finds it, before anybody has halted the handler. */
+static void one_whose_term_is_over_is_told_nothing_more(void **state)
+{
+    int64_t deadline_ms = kinf__clock_now_ms() + PATIENCE_MS;
+    struct fixture *f = *state;
+
+    start(f, "cat >> $FOLDER/told; echo >> $FOLDER/ended", false);
+    wait_for_text(f, "told", "RESET");
+    kinf__handler_halt(f->handler);
+    assert_true(kinf__handler_join(f->handler));
+    f->handler->may_tell = may_tell;
+    atomic_store(&leads, true);
+    assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
+    put(f, "a", "x");
+    wait_for_text(f, "told", "\"key\":\"ns/a\"");
+    atomic_store(&leads, false);
+    put(f, "b", "x");
+    while (count_of(f, "ended", "\n") < 2) {
+        assert_true(kinf__clock_now_ms() < deadline_ms);
+        nap();
+    }
+    assert_int_equal(count_of(f, "told", "ns/b"), 0);
+    atomic_store(&leads, true);
+    wait_for_text(f, "told", "\"key\":\"ns/b\"");
+    assert_int_equal(count_of(f, "told", "ns/a"), 2);
+    assert_int_equal(status_of(f).n_errors, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(it_is_told_and_ends_with_its_input),
         TEST(one_that_was_halted_is_told_all_when_it_is_started_again),
+        TEST(one_whose_term_is_over_is_told_nothing_more),
         TEST(more_than_is_composed_at_once_is_told_without_news),
         TEST(one_that_ends_is_started_again_and_told_anew),
         TEST(acknowledged_lines_are_counted_off),

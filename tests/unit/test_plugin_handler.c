@@ -291,6 +291,45 @@ static void one_that_was_halted_is_loaded_again_and_told_all(void **state)
     assert_int_equal(status().n_errors, 0);
 }
 
+static _Atomic(bool) leads;
+
+static bool may_tell(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&leads);
+}
+
+/* As a process that was halted finds it, before anybody has halted the handler. */
+static void one_whose_term_is_over_is_told_nothing_more(void **state)
+{
+    int64_t deadline_ms = kinf__clock_now_ms() + PLUGIN_PATIENCE_MS;
+
+    (void)state;
+    start("scripted");
+    recorder_wait_for(&recorder, "1 RESET");
+    kinf__handler_halt(handler);
+    assert_true(kinf__handler_join(handler));
+    handler->may_tell = may_tell;
+    atomic_store(&leads, true);
+    assert_int_equal(kinf__handler_start(handler, NULL), 0);
+    put("a", 1);
+    recorder_wait_for(&recorder, "2 ADDED ns/a@1");
+    wait_flushed();
+    atomic_store(&leads, false);
+    put("b", 2);
+    while (status().is_running) {
+        assert_true(kinf__clock_now_ms() < deadline_ms);
+        plugin_nap();
+    }
+    recorder_expect(&recorder, "1 open", "1 RESET", "1 close", "2 open", "2 RESET",
+                    "2 ADDED ns/a@1");
+    atomic_store(&leads, true);
+    recorder_wait_for(&recorder, "2 ADDED ns/b@2");
+    wait_flushed();
+    assert_true(kinf__handler_stop(handler));
+    assert_int_equal(status().n_errors, 0);
+}
+
 /* P1, P2 */
 static void what_it_is_too_slow_for_waits_by_key(void **state)
 {
@@ -808,6 +847,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(it_is_told_the_state_and_what_changes_and_is_closed),
         TEST(one_that_was_halted_is_loaded_again_and_told_all),
+        TEST(one_whose_term_is_over_is_told_nothing_more),
         TEST(what_it_is_too_slow_for_waits_by_key),
         TEST(a_flush_comes_behind_a_batch),
         TEST(without_a_flush_it_is_done_when_it_returns),

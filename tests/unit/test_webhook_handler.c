@@ -34,7 +34,10 @@ struct fixture {
     struct kinf__outbox_feed *feed;
     char url[64];
     struct kinf__webhook_options options;
+    bool has_terms; /* of which `leads` tells */
 };
+
+static _Atomic(bool) leads;
 
 static int begin(void **state)
 {
@@ -62,6 +65,12 @@ static int end(void **state)
     return 0;
 }
 
+static bool may_tell(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&leads);
+}
+
 /* A handler that posts to this port; nothing waits but RESET. */
 static void start_at(struct fixture *f, const char *scheme, unsigned port)
 {
@@ -69,8 +78,10 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
 
     snprintf(f->url, sizeof f->url, "%s://127.0.0.1:%u/hook?key=secret", scheme, port);
     f->options.site.url = f->url;
-    if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0 ||
-        kinf__handler_start(f->handler, &err) < 0)
+    if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
+        fail_msg("%s", err.message);
+    f->handler->may_tell = f->has_terms ? may_tell : NULL;
+    if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
 }
@@ -244,6 +255,31 @@ static void one_that_was_halted_posts_all_when_it_is_started_again(void **state)
     assert_int_equal(strncmp(body(f, 1), "{\"type\":\"RESET\"", 15), 0);
     wait_taken(f);
     assert_true(status_of(f).outbox.n_told >= 4);
+}
+
+/* As a process that was halted finds it, before anybody has halted the handler. */
+static void one_whose_term_is_over_posts_nothing_more(void **state)
+{
+    static const struct test_reply replies[] = { { .is_held = true }, { NULL }, { NULL } };
+    struct fixture *f = *state;
+
+    f->has_terms = true;
+    atomic_store(&leads, true);
+    START(f, replies);
+    (void)body(f, 0);
+    put(f, "a", "1");
+    atomic_store(&leads, false);
+    test_server_let_go(f->server);
+    while (status_of(f).outbox.n_unacknowledged != 0)
+        nap();
+    for (int i = 0; i < 10; i++)
+        nap();
+    assert_int_equal(replay_n_requests(f->server), 1);
+    assert_false(status_of(f).is_running);
+    atomic_store(&leads, true);
+    assert_int_equal(strncmp(body(f, 1), "{\"type\":\"RESET\"", 15), 0);
+    wait_taken(f);
+    assert_int_equal(status_of(f).n_errors, 0);
 }
 
 /* --- what is posted --- */
@@ -995,6 +1031,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(changes_are_posted_in_order_and_counted_off),
         TEST(one_that_was_halted_posts_all_when_it_is_started_again),
+        TEST(one_whose_term_is_over_posts_nothing_more),
         TEST(two_runs_have_different_names),
         TEST(batches_have_bounded_lines),
         TEST(batches_have_bounded_bytes),
