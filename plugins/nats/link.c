@@ -299,7 +299,9 @@ int link_read_one(const struct link *link, const struct lane *lane, const char *
 static natsStatus set_options(natsOptions *options, const struct nats_config *config,
                               const char *server)
 {
-    bool has_tls = config->ca_file != NULL || config->cert_file != NULL;
+    /* By itself libnats would go on without, with a password, if the server does not offer it. */
+    bool has_tls = config->ca_file != NULL || config->cert_file != NULL ||
+                   strcasestr(server, "tls://") != NULL;
     natsStatus s = natsOptions_SetURL(options, server);
 
     s = s != NATS_OK ? s : natsOptions_SetName(options, "kinformer");

@@ -606,6 +606,16 @@ class NatsTest(unittest.TestCase):
         self.assertEqual(daemon.count_log("sesame"), 0)
         daemon.stop()
 
+    def test_a_server_without_tls_is_told_nothing_if_the_url_says_tls(self):
+        self.start_server()
+        self.put("secret", "1")
+        with self.gap(b"sesame") as gap:
+            daemon = self.daemon(servers=[f"tls://kinformer:sesame@127.0.0.1:{gap.port}"])
+            daemon.wait_synced()
+            daemon.wait_logged("Secure Connection not available")
+            self.assertEqual(gap.n_met, 0)
+            daemon.stop()
+
     def test_what_is_wrong_in_its_configuration_is_said(self):
         self.server = NatsServer(self.folder)
         for keys, words in (({"srevers": []}, "srevers is not known"), ({"bucket": "a.b"}, "bucket has letters"),
