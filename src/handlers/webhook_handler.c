@@ -136,6 +136,7 @@ static int post(struct webhook *webhook, struct kinf_error *err)
     const struct kinf__header headers[] = { { "Kinformer-Run", webhook->run },
                                             { "Kinformer-Sequence", numbers } };
     const struct kinf__http_request request = { .target = webhook->target,
+                                                .is_query_secret = true,
                                                 .body = batch_of(webhook),
                                                 .content_type = "application/x-ndjson",
                                                 .accept = "*/*",

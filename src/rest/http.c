@@ -178,6 +178,12 @@ static const char *or_json(const char *media_type)
     return media_type != NULL ? media_type : "application/json";
 }
 
+static int loggable_len(const struct kinf__http_request *request)
+{
+    return (int)(request->is_query_secret ? strcspn(request->target, "?")
+                                          : strlen(request->target));
+}
+
 static void begin(struct kinf__http *http, const struct kinf__http_request *request,
                   struct kinf_error *err)
 {
@@ -190,8 +196,8 @@ static void begin(struct kinf__http *http, const struct kinf__http_request *requ
     http->code = 0;
     if (http->inflate != NULL)
         kinf__inflate_reset(http->inflate);
-    KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", method_of(request), request->target,
-              http->client->host);
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %.*s host=%s", method_of(request),
+              loggable_len(request), request->target, http->client->host);
 }
 
 /* Returns how many there are; there is room for three, and more. */

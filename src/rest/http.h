@@ -48,8 +48,9 @@ KINF_MUST_CHECK int kinf__http_body_keep(const char *bytes, size_t len, void *ct
                                          struct kinf_error *err);
 
 struct kinf__http_request {
-    const char *method; /* default: GET; POST with a body */
-    const char *target; /* "/api/v1/pods?watch=1" */
+    const char *method;   /* default: GET; POST with a body */
+    const char *target;   /* "/api/v1/pods?watch=1" */
+    bool is_query_secret; /* what is behind its '?' is not logged */
     /* What is sent; bytes NULL: nothing. Never sent a second time once a part of it went out, even
      * if the connection turns out to be dead: the server may have acted. */
     struct kinf_str body;

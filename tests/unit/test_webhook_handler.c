@@ -423,6 +423,37 @@ static void loopback_is_reached_without_a_proxy(void **state)
     assert_int_equal(status_of(f).n_errors, 0);
 }
 
+static _Atomic(unsigned) n_logged, n_secrets;
+
+static void look_for_secrets(enum kinf_log_level level, const char *module, const char *line,
+                             void *ctx)
+{
+    (void)level;
+    (void)module;
+    (void)ctx;
+    atomic_fetch_add(&n_logged, strstr(line, "POST /hook") != NULL);
+    atomic_fetch_add(&n_secrets, strstr(line, "secret") != NULL);
+}
+
+/* Not even where everything is logged. */
+static void what_is_behind_the_question_mark_is_not_logged(void **state)
+{
+    static const struct test_reply replies[] = { { .status = "500 Internal Server Error" },
+                                                 { NULL } };
+    struct fixture *f = *state;
+
+    kinf_log_set_callback(look_for_secrets, NULL);
+    assert_int_equal(kinf_log_set_levels("debug", NULL), 0);
+    START(f, replies);
+    wait_taken(f);
+    kinf__handler_stop(f->handler);
+    assert_int_equal(kinf_log_set_levels("info", NULL), 0);
+    kinf_log_set_callback(NULL, NULL);
+    assert_string_equal(request(f, 1)->line, "POST /hook?key=secret HTTP/1.1");
+    assert_int_equal(atomic_load(&n_logged), 2);
+    assert_int_equal(atomic_load(&n_secrets), 0);
+}
+
 /* --- what is posted again --- */
 
 static void a_failed_batch_is_posted_again_as_it_was(void **state)
@@ -1038,6 +1069,7 @@ int main(void)
         TEST(one_line_may_be_longer),
         TEST(a_long_answer_is_passed_over),
         TEST(loopback_is_reached_without_a_proxy),
+        TEST(what_is_behind_the_question_mark_is_not_logged),
         TEST(a_failed_batch_is_posted_again_as_it_was),
         TEST(the_first_line_of_an_answer_is_kept),
         TEST(retry_after_is_obeyed),
