@@ -4,9 +4,11 @@
  */
 #include "daemon/handlers.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,6 +17,9 @@
 #include "base/metrics.h"
 #include "handlers/exec_handler.h"
 #include "handlers/plugin_handler.h"
+
+#define END_MS       4000   /* of a term, see lease.h */
+#define LAST_LINE_US 500000 /* for a log that may block */
 
 static int make(struct kinf__running_handler *running, const struct kinf__handler_config *config,
                 struct kinf_error *err)
@@ -46,6 +51,10 @@ static int run_all(struct kinf__daemon_handlers *handlers, struct kinf_error *er
 
 static void leave_at_once(const char *why)
 {
+    const struct itimerval limit = { .it_value = { .tv_usec = LAST_LINE_US } };
+
+    signal(SIGALRM, SIG_DFL);
+    setitimer(ITIMER_REAL, &limit, NULL);
     KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "ended, since %s", why);
     fflush(NULL);
     _exit(EXIT_FAILURE);
@@ -60,10 +69,19 @@ static void begin_term(void *ctx)
         leave_at_once(err.message);
 }
 
-/* A plugin in a call that does not return would go on beside whoever leads next. */
-static void end_term(void *ctx)
+static const char outlived[] = "a handler outlives its term";
+
+/* Who waits for it may wait for a log that nobody reads, or a program that cannot be killed. */
+static void *limit_end(void *ctx)
 {
-    struct kinf__daemon_handlers *handlers = ctx;
+    if (!kinf__waker_wait(ctx, END_MS))
+        leave_at_once(outlived);
+    return NULL;
+}
+
+/* A plugin in a call that does not return would go on beside whoever leads next. */
+static void end_handlers(struct kinf__daemon_handlers *handlers)
+{
     bool have_ended = true;
 
     for (size_t i = 0; i < handlers->n_items; i++)
@@ -71,7 +89,22 @@ static void end_term(void *ctx)
     for (size_t i = 0; i < handlers->n_items; i++)
         have_ended = kinf__handler_join(handlers->items[i].handler) && have_ended;
     if (!have_ended)
-        leave_at_once("a handler outlives its term");
+        leave_at_once(outlived);
+}
+
+static void end_term(void *ctx)
+{
+    struct kinf__waker is_over = { -1 };
+    pthread_t limit;
+    bool is_limited = kinf__waker_init(&is_over, NULL) == 0 &&
+                      kinf__thread_start(&limit, "end-of-term", limit_end, &is_over, NULL) == 0;
+
+    end_handlers(ctx);
+    if (is_limited) {
+        kinf__waker_set(&is_over);
+        pthread_join(limit, NULL);
+    }
+    kinf__waker_release(&is_over);
 }
 
 static bool may_tell(void *ctx)

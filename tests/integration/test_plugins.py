@@ -1,6 +1,7 @@
 """Plugins of the daemon: the example counts what the server has, SIGHUP loads new ones, bad ones are said by name."""
 
 import collections
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, Daemon, cluster, config_map, run_daemon, wait_until
+from harness import PATIENCE, ROOT, Daemon, cluster, config_map, daemon_path, run_daemon, wait_until
 
 SPACE = "plugins"
 COUNT = os.path.join(ROOT, "build", "asan", "examples", "plugin-count.so")
@@ -154,6 +155,34 @@ class PluginsTest(unittest.TestCase):
         self.assertEqual(daemon.process.wait(PATIENCE), 1)
         self.assertEqual(daemon.count_log("ended, since a handler outlives its term"), 1)
         cluster().kubectl("delete", "configmap", "hang", "-n", SPACE)
+
+    def test_a_log_that_nobody_reads_does_not_keep_the_daemon_beyond_its_term(self):
+        """Neither the plugin's lines nor the daemon's last one are waited for."""
+        cluster().kubectl("apply", "-f", "-", stdin=config_map("hang", SPACE))
+        self.addCleanup(cluster().kubectl, "delete", "configmap", "hang", "-n", SPACE)
+        config = self.config([{"plugin": self.compile("hanging_plugin.c")}], "configmaps")
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(f"lease: {SPACE}/unread\n")
+        log, into = os.pipe()
+        with subprocess.Popen([daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--config", config],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=into) as process:
+            try:
+                with open(log, "rb", buffering=0) as lines:
+                    text = b""
+                    while b'line="hangs"' not in text:
+                        text += lines.read(65536)
+                    more = os.open(f"/proc/self/fd/{into}", os.O_WRONLY | os.O_NONBLOCK)
+                    with contextlib.suppress(BlockingIOError):
+                        while True:
+                            os.write(more, b"x")
+                    os.close(more)
+                    cluster().kubectl("patch", "lease", "-n", SPACE, "unread-0", "--type=merge", "--patch",
+                                      '{"spec":{"holderIdentity":"another"}}')
+                    # It sees that within three seconds, and has five to end; who takes over waits for fifteen.
+                    self.assertNotEqual(process.wait(15), 0)
+            finally:
+                process.kill()
+                os.close(into)
 
     def test_one_that_does_not_return_loses_no_state(self):
         """The end of its term ends the process, but not before the state is written, which takes longer."""
