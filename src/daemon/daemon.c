@@ -422,6 +422,7 @@ static bool stop_all(struct daemon *daemon)
     atomic_store(&interruptible, NULL);
     kinf_client_free(watches->client);
     kinf__config_release(&watches->config);
+    kinf__config_release(&watches->started);
     return have_ended;
 }
 

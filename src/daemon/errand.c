@@ -222,8 +222,8 @@ static int take_over_config(struct kinf__errand *errand)
         failed = kinf__options_set_log_levels(errand->options, &errand->config, &errand->err);
     if (failed < 0)
         return failed;
-    tell_unchangeable(&errand->watches->config, &errand->config);
-    tell_handlers(&errand->watches->config, &errand->config);
+    tell_unchangeable(kinf__watches_started(errand->watches), &errand->config);
+    tell_handlers(kinf__watches_started(errand->watches), &errand->config);
     kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);
     kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);

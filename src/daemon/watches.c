@@ -150,8 +150,17 @@ void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **
     watches->items = take_items;
     watches->n_items = config->n_resources;
     if (take_config != NULL) {
-        kinf__config_release(&watches->config);
+        if (watches->is_reloaded)
+            kinf__config_release(&watches->config);
+        else
+            watches->started = watches->config;
+        watches->is_reloaded = true;
         watches->config = *take_config;
         *take_config = (struct kinf__config){ 0 };
     }
+}
+
+const struct kinf__config *kinf__watches_started(const struct kinf__watches *watches)
+{
+    return watches->is_reloaded ? &watches->started : &watches->config;
 }

@@ -28,6 +28,8 @@ struct kinf__watches {
     struct kinf__waker *wake; /* the main thread looks again; any thread sets it */
     /* the main thread's; others may read them while it waits for what they bring */
     struct kinf__config config;
+    struct kinf__config started; /* what the daemon was started with, once `config` is another */
+    bool is_reloaded;
     struct kinf__watch **items; /* one for each resource of config, in its order */
     size_t n_items;
     /* atomic */
@@ -52,6 +54,9 @@ bool kinf__watches_are_ready(const struct kinf__watches *watches); /* each, as o
  * before): what is not wanted any more goes, what is new starts. */
 void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **take_items,
                             struct kinf__config *take_config);
+
+/* What the daemon was started with: some of it changes only by a restart. */
+const struct kinf__config *kinf__watches_started(const struct kinf__watches *watches);
 
 /* The reason to end, unless there is one. Any thread. */
 void kinf__watches_fail(struct kinf__watches *watches, const struct kinf_error *err);

@@ -53,7 +53,16 @@ class ServeReloadTest(unittest.TestCase):
             self.assertEqual(served.daemon.count_log("change only by a restart"), 0)
             self.write("resource: configmaps", more=f"unixUsers: [{os.getuid() + 1}]\n")
             served.daemon.process.send_signal(signal.SIGHUP)
-            served.daemon.wait_logged("unix..., tls, auth, maxStaleness and passThrough change only by a restart")
+            told = "unix..., tls, auth, maxStaleness and passThrough change only by a restart"
+            served.daemon.wait_logged(told)
+            # As long as that is so; what it was started with is as it is.
+            served.daemon.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: served.daemon.count_log(told) == 2, "it is told again")
+            wait_until(lambda: served.daemon.count_log("configuration read again") == 3, "read a third time")
+            self.write("resource: configmaps", more=f"unixUsers: [{os.getuid()}]\n")
+            served.daemon.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: served.daemon.count_log("configuration read again") == 4, "read a fourth time")
+            self.assertEqual(served.daemon.count_log(told), 2)
             served.daemon.stop()
 
     def test_readers_of_many_types_that_take_nothing_are_waited_for_together(self):
