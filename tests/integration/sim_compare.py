@@ -48,10 +48,12 @@ class Labels:
         return self.versions[version]
 
     def list_version(self, version):
-        """Of a list or a bookmark: whatever else the server stores counts, too."""
-        if version.isdigit() and int(version) >= max([self.newest, *map(int, self.versions)]):
+        """Of a list or a bookmark: whatever else the server stores counts, too, so it is called by what it shows."""
+        known = list(map(int, self.versions))
+        if version.isdigit() and int(version) >= max([self.newest, *known]):
             return "<version of now>"
-        return self.versions.get(version, "<an old version>")
+        shown = [other for other in known if version.isdigit() and other <= int(version)]
+        return self.versions[str(max(shown))] if shown else "<an old version>"
 
     def end_row(self):
         self.newest = max([self.newest, *map(int, self.versions)])

@@ -231,6 +231,9 @@ class CompareTest(unittest.TestCase):
         bodies = self.masked(listed("5"), listed("9"), listed("4"))
         self.assertEqual([body["metadata"]["resourceVersion"] for body in bodies],
                          ["<version of now>", "<version of now>", "<an old version>"])
+        # One that was newer than its objects when it began is called by them when others are newer.
+        bodies = self.masked(listed("5"), self.version("9"), listed("7"))
+        self.assertEqual(bodies[2]["metadata"]["resourceVersion"], "<version of row0>")
 
     def test_every_difference_is_found_and_one_does_not_hide_another(self):
         real = {"a": [1, {"b": 2, "c": 3}], "d": 1, "e": True}
