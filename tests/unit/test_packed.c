@@ -4,19 +4,36 @@
  */
 #include "object/packed.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <zstd.h>
 
 #include <kinformer/selector.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "serve/encode.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
 
 #define N_OBJECTS 120 /* of about 3 kB: more than half of them come behind the dictionary */
+
+static _Atomic(size_t) n_inflated;
+
+/* In place of libzstd's, which it calls. */
+size_t ZSTD_decompress_usingDict(ZSTD_DCtx *zstd, void *to, size_t to_size, const void *from,
+                                 size_t from_len, const void *dictionary, size_t dictionary_len)
+{
+    size_t (*own)(ZSTD_DCtx *, void *, size_t, const void *, size_t, const void *, size_t);
+
+    *(void **)&own = dlsym(RTLD_NEXT, "ZSTD_decompress_usingDict");
+    atomic_fetch_add(&n_inflated, 1);
+    return own(zstd, to, to_size, from, from_len, dictionary, dictionary_len);
+}
 
 struct fixture {
     const struct kinf_type *type;
@@ -386,6 +403,94 @@ static void objects_outlive_their_packer(void **state)
     release(&pair);
 }
 
+static size_t take_inflated(void)
+{
+    return atomic_exchange(&n_inflated, 0);
+}
+
+static void those_of_one_owner_are_read_by_a_text_that_is_inflated_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pairs[8];
+
+    fill_dictionary(f);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++)
+        pairs[i] = make_owned_pair(f, 1, i);
+    for (size_t i = 1; i < KINF__ARRAY_LEN(pairs); i++)
+        assert_ptr_equal(like_of(pairs[i].packed), pairs[0].packed);
+    take_inflated();
+    for (size_t i = 1; i < KINF__ARRAY_LEN(pairs); i++)
+        expect_same_text(&pairs[i], kinf_object_json);
+    assert_in_range(take_inflated(), 0, 1);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(pairs); i++)
+        release(&pairs[i]);
+}
+
+/* Nobody looks at it: what is checked would be inflated, too. */
+static const struct kinf_object *make_unread(struct fixture *f, size_t owner, size_t number)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__object_decoder decoder;
+    const struct kinf_object *object = NULL;
+    size_t len;
+
+    append_owned_pod(owner, owner, number, &text);
+    kinf__object_decoder_init(&decoder, f->type, f->plan);
+    decoder.packer = f->packer;
+    assert_int_equal(
+        kinf__object_decode(&decoder, kinf__buffer_str(&text), true, &object, &len, NULL), 0);
+    kinf__object_decoder_release(&decoder);
+    return object;
+}
+
+#define N_MANY_OWNERS   64
+#define N_TEXTS_AT_HAND 16
+
+/* That of the owner whose objects change; of many owners it holds no more than those. */
+static void the_text_that_others_are_told_by_is_at_hand_until_there_are_many(void **state)
+{
+    const struct kinf_object *objects[4 * N_MANY_OWNERS];
+    struct fixture *f = *state;
+    size_t n = 0;
+
+    fill_dictionary(f);
+    for (size_t owner = 0; owner < N_MANY_OWNERS; owner++)
+        objects[n++] = make_unread(f, owner, 0);
+    take_inflated();
+    for (size_t i = 0; i < N_MANY_OWNERS; i++)
+        objects[n++] = make_unread(f, 0, i + 1);
+    assert_int_equal(take_inflated(), 1);
+    for (size_t i = 0; i < 2 * N_MANY_OWNERS; i++) {
+        if (i == N_MANY_OWNERS)
+            take_inflated();
+        objects[n++] = make_unread(f, i % N_MANY_OWNERS, N_MANY_OWNERS + i + 1);
+    }
+    assert_in_range(take_inflated(), N_MANY_OWNERS - N_TEXTS_AT_HAND, N_MANY_OWNERS);
+    while (n != 0)
+        kinf_object_unref(objects[--n]);
+}
+
+/* Its cells and its metadata are of one text. */
+static void a_row_of_a_table_inflates_its_object_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 4);
+    struct kinf__encoder encoder = {
+        .type = f->type, .form = KINF__FORM_TABLE, .table = kinf__table_for(f->type), .now_s = 1
+    };
+    struct kinf__pieces row = { .large = SIZE_MAX };
+
+    assert_null(like_of(pair.packed));
+    take_inflated();
+    assert_int_equal(kinf__encode_item(&encoder, pair.packed, &row), 0);
+    assert_int_equal(take_inflated(), 1);
+    assert_non_null(memmem(row.bytes.bytes, row.bytes.len, "\"Running\"", 9));
+    assert_non_null(memmem(row.bytes.bytes, row.bytes.len, "PartialObjectMetadata", 21));
+    kinf__pieces_release(&row);
+    kinf__encoder_release(&encoder);
+    release(&pair);
+}
+
 static void without_memory_nothing_is_left_behind(void **state)
 {
     struct fixture *f = *state;
@@ -694,6 +799,9 @@ int main(void)
         TEST(what_does_not_become_smaller_stays),
         TEST(what_is_decoded_again_is_known),
         TEST(what_is_kept_readable_is_not_inflated),
+        TEST(those_of_one_owner_are_read_by_a_text_that_is_inflated_once),
+        TEST(the_text_that_others_are_told_by_is_at_hand_until_there_are_many),
+        TEST(a_row_of_a_table_inflates_its_object_once),
         TEST(objects_outlive_their_packer),
         TEST(without_memory_nothing_is_left_behind),
         TEST(those_of_one_owner_are_held_by_the_first_of_them),
