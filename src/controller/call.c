@@ -169,8 +169,7 @@ static int parse(struct kinf_call *call, const struct kinf_type *type, struct ki
     return failed;
 }
 
-/* The string of a member, decoded. */
-static bool get_text(struct kinf__json_value object, const char *member, char *buf, size_t size)
+bool kinf__member_text(struct kinf__json_value object, const char *member, char *buf, size_t size)
 {
     struct kinf__json_value value;
 
@@ -187,11 +186,11 @@ static void note_version(struct kinf__own_write *write, struct kinf_str body)
     struct kinf__json_value metadata;
 
     if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) ||
-        !get_text(metadata, "uid", uid, sizeof uid) ||
-        !get_text(metadata, "resourceVersion", version, sizeof version) ||
-        !get_text(metadata, "name", name, sizeof name))
+        !kinf__member_text(metadata, "uid", uid, sizeof uid) ||
+        !kinf__member_text(metadata, "resourceVersion", version, sizeof version) ||
+        !kinf__member_text(metadata, "name", name, sizeof name))
         return;
-    (void)get_text(metadata, "namespace", name_space, sizeof name_space);
+    (void)kinf__member_text(metadata, "namespace", name_space, sizeof name_space);
     if (uid[0] != '\0' && version[0] != '\0' &&
         strcmp(kinf__call_make_key(key, name_space, name), write->key) == 0)
         kinf__own_write_changed(write, version);
@@ -224,7 +223,7 @@ static void note_refused(struct kinf__own_write *write, const struct kinf_reques
     else if (request->body.len != 0 &&
              kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"),
                                &metadata) &&
-             get_text(metadata, "resourceVersion", seen, sizeof seen))
+             kinf__member_text(metadata, "resourceVersion", seen, sizeof seen))
         kinf__own_write_refused(write, seen);
 }
 
@@ -242,7 +241,7 @@ static void note_outcome(struct kinf__own_write *write, const struct kinf_reques
     if (request->if_uid != NULL)
         kinf__own_write_deleted(write, request->if_uid);
     else if (kinf__json_member(kinf__json_value_of(body), KINF_STR("details"), &details) &&
-             get_text(details, "uid", uid, sizeof uid))
+             kinf__member_text(details, "uid", uid, sizeof uid))
         kinf__own_write_deleted(write, uid);
 }
 
@@ -312,7 +311,7 @@ static bool find_name(const struct kinf_request *request, char name[KINF_NAME_MA
     if (request->verb != KINF_VERB_CREATE)
         return false;
     if (!kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"), &metadata) ||
-        !get_text(metadata, "name", name, KINF_NAME_MAX))
+        !kinf__member_text(metadata, "name", name, KINF_NAME_MAX))
         name[0] = '\0';
     return true;
 }

@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "controller/applied.h"
 #include "controller/own_writes.h"
+#include "json/scan.h"
 #include "rest/http.h"
 
 #define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
@@ -213,5 +214,8 @@ KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
  * stays known unless the object is made by it. */
 KINF_MUST_CHECK int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
                                      struct kinf_request *request, struct kinf_error *err);
+
+/* The string of a member, decoded; false: there is none, or it has no room. */
+bool kinf__member_text(struct kinf__json_value object, const char *member, char *buf, size_t size);
 
 #endif

@@ -239,15 +239,6 @@ const struct kinf_object *kinf__trigger_get(const struct kinf__trigger *trigger,
 
 /* --- maps --- */
 
-/* The string of a member, decoded. */
-static bool get_text(struct kinf__json_value object, const char *member, char *buf, size_t size)
-{
-    struct kinf__json_value value;
-
-    return kinf__json_member(object, kinf_str_from(member), &value) &&
-           kinf_json_string(value.raw, buf, size) == 0;
-}
-
 static bool is_controller(struct kinf__json_value reference)
 {
     struct kinf__json_value value;
@@ -262,8 +253,8 @@ static bool is_of_type(struct kinf__json_value reference, const struct kinf_type
     char kind[KINF_NAME_MAX], version[KINF_NAME_MAX];
     size_t group_len = strlen(type->group);
 
-    if (!get_text(reference, "kind", kind, sizeof kind) || strcmp(kind, type->kind) != 0 ||
-        !get_text(reference, "apiVersion", version, sizeof version))
+    if (!kinf__member_text(reference, "kind", kind, sizeof kind) || strcmp(kind, type->kind) != 0 ||
+        !kinf__member_text(reference, "apiVersion", version, sizeof version))
         return false;
     return group_len == 0
                ? strchr(version, '/') == NULL
@@ -276,7 +267,7 @@ static int add_owner(struct kinf__json_value reference, const struct kinf_object
     struct kinf_str name_space = kinf_object_namespace(object);
     char name[KINF_NAME_MAX], key[2 * KINF_NAME_MAX];
 
-    if (!get_text(reference, "name", name, sizeof name))
+    if (!kinf__member_text(reference, "name", name, sizeof name))
         return 0;
     snprintf(key, sizeof key, "%.*s%s%s", type->namespaced ? (int)name_space.len : 0,
              name_space.bytes, type->namespaced && name_space.len != 0 ? "/" : "", name);

@@ -111,7 +111,6 @@ int kinf__client_kubeconfig_new(const struct kinf__options *options,
                                "server is found, and is not written over",
                                options->kubeconfig_out);
     kubeconfig = calloc(1, sizeof *kubeconfig);
-
     if (kubeconfig == NULL)
         return kinf__error_no_memory(err);
     failed = prepare(kubeconfig, options, config, url, err);

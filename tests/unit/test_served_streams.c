@@ -368,6 +368,21 @@ static void put_large(const struct serve_fixture *f, const char *name)
     assert_int_equal(kinf_fake_put(f->fake, kinf__buffer_cstr(&body), &err), 0);
 }
 
+/* Sets up, and asks for a list that is too long to be sent at once; nothing behind its head is read. */
+static int set_up_listing(struct serve_fixture *f, struct kinf__buffer *text)
+{
+    int fd;
+
+    serve_setup_whole(f);
+    put_large(f, "x");
+    put_large(f, "y");
+    put_large(f, "z");
+    swept_fake_settle(f->fake);
+    fd = serve_send_request(f, "GET " OBJECTS, "");
+    assert_true(served_fake_read(fd, "\"items\":[", text));
+    return fd;
+}
+
 /* It holds a version of the store. A client that is slow for less is not touched. */
 static void who_takes_nothing_is_cut_off_two_seconds_after_the_end(void **state)
 {
@@ -379,13 +394,7 @@ static void who_takes_nothing_is_cut_off_two_seconds_after_the_end(void **state)
         pthread_t thread;
         int fd;
 
-        serve_setup_whole(&f);
-        put_large(&f, "x");
-        put_large(&f, "y");
-        put_large(&f, "z");
-        swept_fake_settle(f.fake);
-        fd = serve_send_request(&f, "GET " OBJECTS, "");
-        assert_true(served_fake_read(fd, "\"items\":[", &text));
+        fd = set_up_listing(&f, &text);
         assert_int_equal(pthread_create(&thread, NULL, run_ending, &ending), 0);
         while (!atomic_load(&ending.is_over)) {
             kinf_fake_advance(f.fake, 100);
@@ -411,13 +420,7 @@ static void a_list_that_is_read_too_slowly_is_cut_off(void **state)
     int fd;
 
     (void)state;
-    serve_setup_whole(&f);
-    put_large(&f, "x");
-    put_large(&f, "y");
-    put_large(&f, "z");
-    swept_fake_settle(f.fake);
-    fd = serve_send_request(&f, "GET " OBJECTS, "");
-    assert_true(served_fake_read(fd, "\"items\":[", &text));
+    fd = set_up_listing(&f, &text);
     kinf_fake_advance(f.fake, 59000);
     usleep(20000);
     assert_int_equal(serve_n_under_way(&f), 1);
