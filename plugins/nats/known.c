@@ -95,11 +95,16 @@ int known_put_stream(struct known *known, const char *key, const char *version, 
     return replace(&object->stream, version);
 }
 
-int known_put_bucket(struct known *known, const char *key, const char *version, bool is_gone)
+int known_put_bucket(struct known *known, const char *key, const char *version, uint64_t content,
+                     bool is_gone)
 {
     struct known_object *object = find_or_add(known, key);
 
-    return object != NULL ? replace(&object->bucket, is_gone ? NULL : version) : -1;
+    if (object == NULL) {
+        return -1;
+    }
+    object->content = content;
+    return replace(&object->bucket, is_gone ? NULL : version);
 }
 
 /* Its newest version of which is known, told or gone; NULL: none is. */

@@ -3,10 +3,11 @@
  *
  * It is read at each beginning, and an object leaves it when it is told or known to be gone. So it
  * is empty once everything is told, but for what is of resources that are not configured any more.
- * Until then an object takes its key, two versions, and 130 bytes: about 260.
+ * Until then an object takes its key, two versions, and 140 bytes: about 270.
  *
  * A version is UID/RESOURCEVERSION; "" is that of a bucket's entry that somebody else wrote. Resource
- * versions that are decimal numbers tell which state of a resource is the newer one.
+ * versions that are decimal numbers tell which state of a resource is the newer one. A content is a hash
+ * of what is stored: of one version the daemon may have other fields than before, as it is told to.
  *
  * Threads: one thread per object.
  */
@@ -14,13 +15,15 @@
 #define NATS_KNOWN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct known_object {
-    char *key;    /* see key.h */
-    char *stream; /* the version that was told last; NULL: the stream does not say */
-    bool is_gone; /* its deletion was told last */
-    char *bucket; /* NULL: it is not there */
-    bool is_held; /* the daemon has it in an older state, of which nothing is told */
+    char *key;        /* see key.h */
+    char *stream;     /* the version that was told last; NULL: the stream does not say */
+    bool is_gone;     /* its deletion was told last */
+    char *bucket;     /* NULL: it is not there */
+    uint64_t content; /* of the bucket's value; 0: it does not say */
+    bool is_held;     /* the daemon has it in an older state, of which nothing is told */
 };
 
 struct known {
@@ -35,7 +38,8 @@ void known_remove(struct known *known, struct known_object *object);
 
 /* What was read; of several the last one counts. Return 0, or -1: no memory. */
 int known_put_stream(struct known *known, const char *key, const char *version, bool is_gone);
-int known_put_bucket(struct known *known, const char *key, const char *version, bool is_gone);
+int known_put_bucket(struct known *known, const char *key, const char *version, uint64_t content,
+                     bool is_gone);
 
 /* The version that who reads the stream has; NULL: there is no such object for them. What the stream
  * does not say, since its messages have an age, the bucket does. */

@@ -196,11 +196,19 @@ size_t link_max_payload(const struct link *link)
 
 /* --- reading --- */
 
+/* NULL: there is none. */
 static const char *header(natsMsg *message, const char *name)
 {
     const char *value = NULL;
 
     return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : NULL;
+}
+
+static const char *header_or_empty(natsMsg *message, const char *name)
+{
+    const char *value = header(message, name);
+
+    return value != NULL ? value : "";
 }
 
 static uint64_t sequence_of(natsMsg *message)
@@ -217,14 +225,15 @@ static uint64_t sequence_of(natsMsg *message)
 
 static int hand_out(const struct lane *lane, natsMsg *message, link_read_cb *on_key, void *ctx)
 {
-    const char *key = natsMsg_GetSubject(message) + strlen(lane->prefix);
-    const char *version = header(message, LINK_VERSION_HEADER);
-    const char *type = header(message, LINK_TYPE_HEADER);
-    bool is_gone = header(message, LINK_KV_HEADER) != NULL ||
-                   (type != NULL && strcmp(type, LINK_TYPE_DELETED) == 0);
+    const struct link_last last = {
+        .key = natsMsg_GetSubject(message) + strlen(lane->prefix),
+        .version = header_or_empty(message, LINK_VERSION_HEADER),
+        .content = header_or_empty(message, LINK_CONTENT_HEADER),
+        .is_gone = header(message, LINK_KV_HEADER) != NULL ||
+                   strcmp(header_or_empty(message, LINK_TYPE_HEADER), LINK_TYPE_DELETED) == 0,
+    };
 
-    return strcmp(key, CLAIM_KEY) == 0 ? 0
-                                       : on_key(key, version != NULL ? version : "", is_gone, ctx);
+    return strcmp(last.key, CLAIM_KEY) == 0 ? 0 : on_key(&last, ctx);
 }
 
 static natsStatus subscribe(const struct link *link, const struct lane *lane,

@@ -31,6 +31,7 @@
 
 /* What a message says of its object, for who reads headers alone. */
 #define LINK_VERSION_HEADER "Kinformer-Version"
+#define LINK_CONTENT_HEADER "Kinformer-Content" /* of the bucket's values: see known.h */
 #define LINK_TYPE_HEADER    "Kinformer-Type"
 #define LINK_TYPE_DELETED   "DELETED"
 /* As key-value clients write and read it. */
@@ -62,8 +63,16 @@ int link_open(struct link *link, const struct nats_config *config, const char *s
 /* Also of what failed to open, or was never opened. */
 void link_close(struct link *link);
 
-/* Told of each key what its last message says. Returns 0, or -1: no memory. */
-typedef int link_read_cb(const char *key, const char *version, bool is_gone, void *ctx);
+/* What a key's last message says. */
+struct link_last {
+    const char *key;
+    const char *version; /* "": it does not say */
+    const char *content; /* likewise */
+    bool is_gone;
+};
+
+/* Told of each key. Returns 0, or -1: no memory. */
+typedef int link_read_cb(const struct link_last *last, void *ctx);
 int link_read(struct link *link, struct lane *lane, link_read_cb *on_key, void *ctx,
               struct kinf_error *err);
 

@@ -10,8 +10,8 @@
  * claims stream and bucket, so that nobody else's messages are accepted any more (link.h), and
  * reads from them what was told of each object last (known.h). ADDED of what the stream has in this
  * version is not told again, of another version it is MODIFIED, of another uid DELETED and ADDED.
- * What the stream has and was not told until SYNCED is DELETED. And what the bucket lacks of that,
- * it gets.
+ * What the stream has and was not told until SYNCED is DELETED. And what the bucket lacks of that, or has
+ * with other fields, since the daemon keeps others now, it gets.
  *
  * A daemon that begins with a state of an earlier run (stateDir) may have an older one than the stream:
  * what is older than what was told waits until the daemon has caught up, which it has at SYNCED. If
@@ -24,6 +24,7 @@
  * Threads: the host's.
  */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,23 @@ static char *version_of(const struct nats *nats, const struct kinf_object *objec
     return asprintf(&version, "%s/%s", uid, rv) >= 0 ? version : NULL;
 }
 
+/* A hash of a value of the bucket, eight bytes at a time. It is compared with what an earlier daemon has
+ * written, so another function means that all is written once more. */
+static uint64_t content_of(const char *json)
+{
+    uint64_t hash = strlen(json), word;
+    size_t len = hash, n;
+
+    for (; len != 0; len -= n, json += n) {
+        n = len < sizeof word ? len : sizeof word;
+        word = 0;
+        memcpy(&word, json, n);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash != 0 ? hash : 1;
+}
+
 /* --- sending --- */
 
 static void drop_waiting(struct nats *nats)
@@ -122,6 +140,15 @@ static int commit(struct nats *nats, struct kinf_error *err)
     return rc != 0 ? rc : link_wait(&nats->link, err);
 }
 
+static natsStatus describe(natsMsg *message, const char *version, const char *json)
+{
+    char content[17];
+    natsStatus s = natsMsgHeader_Set(message, LINK_VERSION_HEADER, version);
+
+    snprintf(content, sizeof content, "%016" PRIx64, content_of(json));
+    return s != NATS_OK ? s : natsMsgHeader_Set(message, LINK_CONTENT_HEADER, content);
+}
+
 /* `json` NULL: it is to be deleted. */
 static int store(struct nats *nats, const char *encoded, const char *version, const char *json,
                  struct kinf_error *err)
@@ -131,7 +158,7 @@ static int store(struct nats *nats, const char *encoded, const char *version, co
     natsStatus s = NATS_NO_MEMORY;
 
     if (message != NULL) {
-        s = json != NULL ? natsMsgHeader_Set(message, LINK_VERSION_HEADER, version)
+        s = json != NULL ? describe(message, version, json)
                          : natsMsgHeader_Set(message, LINK_KV_HEADER, LINK_KV_DELETE);
     }
     if (s != NATS_OK) {
@@ -204,14 +231,17 @@ static int tell(struct nats *nats, const struct event *event, struct kinf_error 
 
 /* --- beginning --- */
 
-static int note_told(const char *key, const char *version, bool is_gone, void *ctx)
+static int note_told(const struct link_last *last, void *ctx)
 {
-    return version[0] != '\0' ? known_put_stream(ctx, key, version, is_gone) : 0; /* "": not ours */
+    return last->version[0] != '\0' /* else it is not ours */
+               ? known_put_stream(ctx, last->key, last->version, last->is_gone)
+               : 0;
 }
 
-static int note_bucket(const char *key, const char *version, bool is_gone, void *ctx)
+static int note_bucket(const struct link_last *last, void *ctx)
 {
-    return known_put_bucket(ctx, key, version, is_gone);
+    return known_put_bucket(ctx, last->key, last->version, strtoull(last->content, NULL, 16),
+                            last->is_gone);
 }
 
 static void forget(struct nats *nats)
@@ -280,6 +310,12 @@ static int tell_gone(struct nats *nats, const struct known_object *object, struc
     return rc;
 }
 
+static bool is_in_bucket(const struct known_object *known, const struct event *event)
+{
+    return known->bucket != NULL && strcmp(known->bucket, event->version) == 0 &&
+           known->content == content_of(event->json);
+}
+
 /* What was told last is that, by the stream. */
 static int tell_added(struct nats *nats, struct event *event, const struct known_object *known,
                       struct kinf_error *err)
@@ -288,7 +324,7 @@ static int tell_added(struct nats *nats, struct event *event, const struct known
     int rc = 0;
 
     if (told != NULL && strcmp(told, event->version) == 0) {
-        return known->bucket != NULL && strcmp(known->bucket, told) == 0
+        return is_in_bucket(known, event)
                    ? 0
                    : store(nats, event->encoded, event->version, event->json, err);
     }

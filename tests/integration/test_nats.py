@@ -159,11 +159,11 @@ class NatsTest(unittest.TestCase):
         self.addCleanup(self.server.kill)
         self.server.start()
 
-    def config(self, resources=("configmaps",), name="config.yaml", daemon=(), **keys):
+    def config(self, resources=("configmaps",), name="config.yaml", daemon=(), drop="[]", **keys):
         path = os.path.join(self.folder, name)
         handler = {"plugin": PLUGIN, "config": {"servers": [self.server.url], **keys}}
         lines = ["events: json", *daemon, "resources:"]
-        lines += [f"- {{resource: {resource}{f', namespaces: [{SPACE}]' if resource == 'configmaps' else ''}}}"
+        lines += [f"- {{resource: {resource}, drop: {drop}{f', namespaces: [{SPACE}]' if resource == 'configmaps' else ''}}}"
                   for resource in resources]
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join([*lines, "handlers: " + json.dumps([handler]), ""]))
@@ -404,6 +404,30 @@ class NatsTest(unittest.TestCase):
         # What the bucket has is known to have been told; the stream goes on from there.
         wait_until(lambda: daemon.check() or [line["payload"]["type"] for line in self.server.ask() if line["from"] == "stream"]
                    == ["MODIFIED"], "the change is in the new stream")
+        daemon.stop()
+
+    def test_what_is_not_kept_any_more_leaves_the_bucket(self):
+        """Of objects that do not change; and comes back. Neither is a change in the cluster."""
+        self.start_server()
+        self.clear()
+        self.put("plain", "secret")
+        key = f"configmaps.{SPACE}.plain"
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+
+        def wait_data(daemon, data):
+            def has_data():
+                daemon.check()
+                told = Told(self.server.ask())
+                return told if told.bucket[key].get("data") == data else None
+            return wait_until(has_data, f"the bucket has {data}")
+        daemon = self.daemon(drop="[data]")
+        wait_data(daemon, None)
+        self.config()
+        daemon.process.send_signal(signal.SIGHUP)
+        told = wait_data(daemon, {"value": "secret"})
+        self.assertEqual(told.types(key), ["ADDED"])
         daemon.stop()
 
     def test_what_another_writes_into_the_bucket_is_mended(self):

@@ -194,10 +194,10 @@ static void what_the_stream_says_counts_and_the_bucket_where_it_is_silent(void *
     (void)state;
     assert_int_equal(known_put_stream(&known, "pods.a.b", "u/1", false), 0);
     assert_int_equal(known_put_stream(&known, "pods.a.b", "u/2", false), 0);
-    assert_int_equal(known_put_bucket(&known, "pods.a.b", "u/1", false), 0);
-    assert_int_equal(known_put_bucket(&known, "pods.a.old", "u/3", false), 0);
-    assert_int_equal(known_put_bucket(&known, "pods.a.foreign", "", false), 0);
-    assert_int_equal(known_put_bucket(&known, "pods.a.gone", "u/4", false), 0);
+    assert_int_equal(known_put_bucket(&known, "pods.a.b", "u/1", 0, false), 0);
+    assert_int_equal(known_put_bucket(&known, "pods.a.old", "u/3", 0, false), 0);
+    assert_int_equal(known_put_bucket(&known, "pods.a.foreign", "", 0, false), 0);
+    assert_int_equal(known_put_bucket(&known, "pods.a.gone", "u/4", 0, false), 0);
     assert_int_equal(known_put_stream(&known, "pods.a.gone", "u/4", true), 0);
     assert_string_equal(known_told(known_find(&known, "pods.a.b")), "u/2");
     assert_string_equal(known_told(known_find(&known, "pods.a.old")), "u/3");
@@ -216,7 +216,7 @@ static void assert_ahead(const char *stream, bool is_gone, const char *bucket, c
     if (stream != NULL)
         assert_int_equal(known_put_stream(&known, "pods.a.b", stream, is_gone), 0);
     if (bucket != NULL)
-        assert_int_equal(known_put_bucket(&known, "pods.a.b", bucket, false), 0);
+        assert_int_equal(known_put_bucket(&known, "pods.a.b", bucket, 0, false), 0);
     assert_int_equal(known_is_ahead(known_find(&known, "pods.a.b"), version), is_ahead);
     known_release(&known);
 }
@@ -280,7 +280,7 @@ static bool knows_an_object(void)
 {
     struct known known = { 0 };
     bool is_done = known_put_stream(&known, "pods.a.b", "u/1", false) == 0 &&
-                   known_put_bucket(&known, "pods.a.b", "u/1", false) == 0 &&
+                   known_put_bucket(&known, "pods.a.b", "u/1", 0, false) == 0 &&
                    known_put_stream(&known, "pods.a.b", "u/2", false) == 0;
 
     known_release(&known);
