@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hmap.h"
+#include "base/list.h"
 #include "json/path.h"
 #include "json/plan.h"
 #include "object/difference.h"
@@ -24,9 +25,7 @@
 #define N_SHARES 8
 /* Readers that wait for the next one who reads; each has some 100 kB. */
 #define N_IDLE 4
-/* Of owners' texts, those that are at hand. */
-#define N_TEXTS 16
-/* A buffer above this is given back once it has served: such texts are rare. */
+/* A reader's buffer above this is given back once it has served: such texts are rare. */
 #define TEXT_SIZE_KEPT ((size_t)256 << 10)
 
 #define NO_OWNER 0 /* in place of a hash */
@@ -54,11 +53,8 @@ struct kinf__packing {
 struct owner {
     struct kinf__hmap_node node;    /* by a hash of the ownerReferences, which stands for them */
     const struct kinf_object *like; /* the first of its objects, with a reference */
-};
-
-struct text {
-    const struct kinf_object *of; /* with a reference */
-    struct kinf__buffer bytes;
+    char *text;                     /* of that one; NULL: it is not at hand */
+    struct kinf__list at_hand;      /* in the packer's list then */
 };
 
 struct kinf__packer {
@@ -69,8 +65,9 @@ struct kinf__packer {
     struct kinf__buffer excerpt;
     struct kinf__buffer packed;
     struct kinf__hmap owners;
-    size_t sweep_at; /* the bucket of them that is looked at next */
-    struct text texts[N_TEXTS];
+    size_t sweep_at;           /* the bucket of them that is looked at next */
+    struct kinf__list at_hand; /* those whose text is, the last that was needed at the end */
+    size_t texts_len;
 };
 
 /* --- what objects are read by --- */
@@ -216,8 +213,52 @@ static struct owner *find_owner(const struct kinf__packer *packer, uint64_t hash
     return node != NULL ? KINF__CONTAINER_OF(node, struct owner, node) : NULL;
 }
 
+static void put_text_away(struct kinf__packer *packer, struct owner *owner)
+{
+    if (owner->text == NULL)
+        return;
+    packer->texts_len -= owner->like->body_len;
+    kinf__list_remove(&owner->at_hand);
+    free(KINF__TAKE(owner->text));
+}
+
+/* Only a text that is longer by itself is at hand in spite of it. */
+static void make_room(struct kinf__packer *packer, size_t len)
+{
+    while (packer->texts_len != 0 && packer->texts_len + len > KINF__PACKED_TEXTS)
+        put_text_away(packer, KINF__LIST_ENTRY(packer->at_hand.next, struct owner, at_hand));
+}
+
+/* Errors: KINF_ERR_NO_MEMORY. */
+static int inflate_text(struct kinf__packer *packer, struct owner *owner)
+{
+    struct kinf__packed packed = kinf__object_packed(owner->like);
+    size_t len = owner->like->body_len;
+
+    make_room(packer, len);
+    owner->text = malloc(len);
+    if (owner->text == NULL || kinf__packing_inflate(&packed, owner->text, len) < 0) {
+        free(KINF__TAKE(owner->text));
+        return KINF_ERR_NO_MEMORY; /* it was made here, or tried when a file was read */
+    }
+    packer->texts_len += len;
+    return 0;
+}
+
+/* Errors: KINF_ERR_NO_MEMORY. */
+static int read_text(struct kinf__packer *packer, struct owner *owner, struct kinf_str *ret_text)
+{
+    if (owner->text == NULL && inflate_text(packer, owner) < 0)
+        return KINF_ERR_NO_MEMORY;
+    kinf__list_remove(&owner->at_hand);
+    kinf__list_push_back(&packer->at_hand, &owner->at_hand);
+    *ret_text = (struct kinf_str){ owner->text, owner->like->body_len };
+    return 0;
+}
+
 static void forget(struct kinf__packer *packer, struct owner *owner)
 {
+    put_text_away(packer, owner);
     kinf__hmap_remove(&packer->owners, &owner->node);
     kinf_object_unref(owner->like);
     free(owner);
@@ -258,6 +299,7 @@ static int add_owner(struct kinf__packer *packer, uint64_t hash, struct owner **
         free(*ret_owner);
         return KINF_ERR_NO_MEMORY;
     }
+    kinf__list_init(&(*ret_owner)->at_hand);
     return 0;
 }
 
@@ -269,6 +311,7 @@ static int remember(struct kinf__packer *packer, uint64_t hash, const struct kin
 
     if (r < 0)
         return r;
+    put_text_away(packer, owner);
     kinf_object_unref(owner->like);
     owner->like = kinf_object_ref(object);
     return 0;
@@ -316,6 +359,7 @@ int kinf__packer_new(struct kinf__packer **ret_packer, struct kinf_error *err)
     if (packer == NULL)
         return kinf__error_no_memory(err);
     packer->dictionary_size = KINF__PACKED_DICTIONARY;
+    kinf__list_init(&packer->at_hand);
     r = make_packing(&packer->packing, err);
     packer->zstd = ZSTD_createCCtx();
     if (r == 0 && packer->zstd == NULL)
@@ -333,10 +377,6 @@ void kinf__packer_free(struct kinf__packer *packer)
     if (packer == NULL)
         return;
     forget_all(packer);
-    for (size_t i = 0; i < N_TEXTS; i++) {
-        kinf_object_unref(packer->texts[i].of);
-        kinf__buffer_release(&packer->texts[i].bytes);
-    }
     kinf__packing_unref(packer->packing);
     ZSTD_freeCCtx(packer->zstd);
     ZSTD_freeCDict(packer->dictionary);
@@ -388,38 +428,6 @@ static int gather(struct kinf__packer *packer, struct kinf_str text)
     return dictionary->len == packer->dictionary_size ? make_dictionary(packer) : 0;
 }
 
-static struct text *text_of(struct kinf__packer *packer, uint64_t owner)
-{
-    return &packer->texts[owner % N_TEXTS];
-}
-
-static void forget_if_large(struct text *text)
-{
-    if (text->bytes.size <= TEXT_SIZE_KEPT)
-        return;
-    kinf_object_unref(KINF__TAKE(text->of));
-    kinf__buffer_release(&text->bytes);
-}
-
-/* Errors: KINF_ERR_NO_MEMORY. */
-static int read_text(struct kinf__packer *packer, uint64_t hash, const struct kinf_object *like,
-                     struct kinf_str *ret_text)
-{
-    struct text *text = text_of(packer, hash);
-    struct kinf__packed packed = kinf__object_packed(like);
-
-    if (text->of != like) {
-        kinf_object_unref(KINF__TAKE(text->of));
-        text->bytes.len = 0;
-        if (kinf__buffer_reserve(&text->bytes, like->body_len) < 0 ||
-            kinf__packing_inflate(&packed, text->bytes.bytes, like->body_len) < 0)
-            return KINF_ERR_NO_MEMORY; /* it was made here, or tried when a file was read */
-        text->of = kinf_object_ref(like);
-    }
-    *ret_text = (struct kinf_str){ text->bytes.bytes, like->body_len };
-    return 0;
-}
-
 /* --- objects --- */
 
 /* Errors: KINF_ERR_NO_MEMORY. */
@@ -438,34 +446,31 @@ static int compress(struct kinf__packer *packer, struct kinf_str text)
     return 0;
 }
 
-/* Writes nothing if it is not like that one: it takes more than half of what that one does, and not
- * little. That one takes hardly anything itself if the dictionary has its text. */
-static int tell_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object *like,
-                   struct kinf_str text)
+/* Writes nothing if it is not like the owner's first one: it takes more than half of what that one does,
+ * and not little. That one takes hardly anything itself if the dictionary has its text. */
+static int tell_by(struct kinf__packer *packer, struct owner *owner, struct kinf_str text)
 {
     struct kinf__buffer *packed = &packer->packed;
-    size_t half = kinf__object_packed(like).bytes.len / 2, little = text.len / LITTLE;
+    size_t half = kinf__object_packed(owner->like).bytes.len / 2, little = text.len / LITTLE;
     size_t room = half > little ? half : little;
     struct kinf_str base;
 
-    if (read_text(packer, owner, like, &base) < 0 || kinf__buffer_reserve(packed, room) < 0)
+    if (read_text(packer, owner, &base) < 0 || kinf__buffer_reserve(packed, room) < 0)
         return KINF_ERR_NO_MEMORY;
     packed->len = kinf__difference_write(text, base, packed->bytes, room);
-    forget_if_large(text_of(packer, owner));
     return 0;
 }
 
-/* *like becomes NULL if it is of little use: the owner's objects are not alike, or not any more. */
-static int compress_by(struct kinf__packer *packer, uint64_t owner, const struct kinf_object **like,
-                       struct kinf_str text)
+/* *ret_like is by whose text; NULL: that of the owner's (NULL: it is not known) is of little use, its
+ * objects are not alike, or not any more. */
+static int compress_by(struct kinf__packer *packer, struct owner *owner, struct kinf_str text,
+                       const struct kinf_object **ret_like)
 {
     packer->packed.len = 0;
-    if (*like != NULL && tell_by(packer, owner, *like, text) < 0)
+    if (owner != NULL && tell_by(packer, owner, text) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (packer->packed.len != 0)
-        return 0;
-    *like = NULL;
-    return compress(packer, text);
+    *ret_like = packer->packed.len != 0 ? owner->like : NULL;
+    return *ret_like != NULL ? 0 : compress(packer, text);
 }
 
 static uint64_t hash_owners(const struct kinf__packer *packer, struct kinf_str text,
@@ -509,7 +514,7 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
 {
     struct kinf__object_parts smaller = *parts;
     struct kinf__packed packed = { .packing = packer->packing };
-    const struct owner *known;
+    struct owner *known;
     uint64_t owner;
     int r;
 
@@ -517,8 +522,7 @@ static int make_packed(struct kinf__packer *packer, const struct kinf__object_pa
     if (make_excerpt(packer, &smaller, &owner) < 0)
         return kinf__error_no_memory(err);
     known = owner != NO_OWNER ? find_owner(packer, owner) : NULL;
-    packed.like = known != NULL ? known->like : NULL;
-    if (compress_by(packer, owner, &packed.like, parts->body) < 0)
+    if (compress_by(packer, known, parts->body, &packed.like) < 0)
         return kinf__error_no_memory(err);
     packed.excerpt = kinf__buffer_str(&packer->excerpt);
     packed.bytes = kinf__buffer_str(&packer->packed);

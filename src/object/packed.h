@@ -12,6 +12,7 @@
  * An owner is known as long as there are objects that need that first one; then it is forgotten with the
  * objects that come next.
  * Who reads one of them inflates the first one, too, unless it was the same owner's that was read last.
+ * The packer has texts of first objects at hand, KINF__PACKED_TEXTS bytes of those that it needed last.
  *
  * Beside the compressed text stands an excerpt of it, which is JSON of the same form: the labels, and
  * what the packer was told to keep readable. Who looks for one of these inflates nothing.
@@ -29,6 +30,7 @@
 #include "object/object.h"
 
 #define KINF__PACKED_DICTIONARY ((size_t)128 << 10)
+#define KINF__PACKED_TEXTS      ((size_t)4 << 20)
 
 struct kinf__packing;
 

@@ -104,6 +104,8 @@ static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *te
     assert_int_equal(r, 0);
 }
 
+#define MIN_OWNED_TEXT 1500
+
 /* A pod of an owner, whose text is that of others of this content, but for its name and some numbers. */
 static void append_owned_pod(size_t owner, size_t content, size_t number, struct kinf__buffer *text)
 {
@@ -119,6 +121,7 @@ static void append_owned_pod(size_t owner, size_t content, size_t number, struct
     if (r == 0)
         r = kinf__buffer_printf(text, "]},\"status\":{\"podIP\":\"10.0.1.%zu\"}}", number);
     assert_int_equal(r, 0);
+    assert_true(text->len > MIN_OWNED_TEXT);
 }
 
 static const struct kinf_object *decode(struct fixture *f, struct kinf__packer *packer,
@@ -443,31 +446,39 @@ static const struct kinf_object *make_unread(struct fixture *f, size_t owner, si
     return object;
 }
 
-#define N_MANY_OWNERS   64
-#define N_TEXTS_AT_HAND 16
+#define N_MANY_OWNERS (2 * KINF__PACKED_TEXTS / MIN_OWNED_TEXT)
+#define N_FEW_OWNERS  64
 
-/* That of the owner whose objects change; of many owners it holds no more than those. */
-static void the_text_that_others_are_told_by_is_at_hand_until_there_are_many(void **state)
+/* A change of one object of each. Returns how many texts that took. */
+static size_t change_each(struct fixture *f, size_t n_owners, const struct kinf_object **objects)
 {
-    const struct kinf_object *objects[4 * N_MANY_OWNERS];
+    for (size_t owner = 0; owner < n_owners; owner++) {
+        const struct kinf_object *before = objects[owner];
+
+        objects[owner] = make_unread(f, owner, 1);
+        kinf_object_unref(before);
+    }
+    return take_inflated();
+}
+
+/* Those of the owners whose objects change; of too many none is there when its turn comes again. */
+static void the_texts_that_others_are_told_by_are_at_hand_until_there_are_many(void **state)
+{
+    static const struct kinf_object *firsts[N_MANY_OWNERS], *others[N_MANY_OWNERS];
     struct fixture *f = *state;
-    size_t n = 0;
 
     fill_dictionary(f);
     for (size_t owner = 0; owner < N_MANY_OWNERS; owner++)
-        objects[n++] = make_unread(f, owner, 0);
+        firsts[owner] = make_unread(f, owner, 0);
     take_inflated();
-    for (size_t i = 0; i < N_MANY_OWNERS; i++)
-        objects[n++] = make_unread(f, 0, i + 1);
-    assert_int_equal(take_inflated(), 1);
-    for (size_t i = 0; i < 2 * N_MANY_OWNERS; i++) {
-        if (i == N_MANY_OWNERS)
-            take_inflated();
-        objects[n++] = make_unread(f, i % N_MANY_OWNERS, N_MANY_OWNERS + i + 1);
+    assert_int_equal(change_each(f, N_FEW_OWNERS, others), N_FEW_OWNERS);
+    assert_int_equal(change_each(f, N_FEW_OWNERS, others), 0);
+    assert_int_equal(change_each(f, N_MANY_OWNERS, others), N_MANY_OWNERS - N_FEW_OWNERS);
+    assert_int_equal(change_each(f, N_MANY_OWNERS, others), N_MANY_OWNERS);
+    for (size_t owner = 0; owner < N_MANY_OWNERS; owner++) {
+        kinf_object_unref(firsts[owner]);
+        kinf_object_unref(KINF__TAKE(others[owner]));
     }
-    assert_in_range(take_inflated(), N_MANY_OWNERS - N_TEXTS_AT_HAND, N_MANY_OWNERS);
-    while (n != 0)
-        kinf_object_unref(objects[--n]);
 }
 
 /* Its cells and its metadata are of one text. */
@@ -800,7 +811,7 @@ int main(void)
         TEST(what_is_decoded_again_is_known),
         TEST(what_is_kept_readable_is_not_inflated),
         TEST(those_of_one_owner_are_read_by_a_text_that_is_inflated_once),
-        TEST(the_text_that_others_are_told_by_is_at_hand_until_there_are_many),
+        TEST(the_texts_that_others_are_told_by_are_at_hand_until_there_are_many),
         TEST(a_row_of_a_table_inflates_its_object_once),
         TEST(objects_outlive_their_packer),
         TEST(without_memory_nothing_is_left_behind),
