@@ -38,21 +38,23 @@ static bool is_port(const char *text)
     return len >= 1 && len <= PORT_MAX_DIGITS && is_number(text) && atoi(text) <= PORT_MAX;
 }
 
-/* "HOST:PORT" or "[HOST]:PORT" into its parts. */
+/* "HOST:PORT", "[HOST]:PORT" or ":PORT" into its parts. */
 static bool split(struct kinf__address *address)
 {
     const char *host = address->text, *colon = strrchr(host, ':');
     size_t len = colon != NULL ? (size_t)(colon - host) : 0;
 
-    if (len == 0 || !is_port(colon + 1))
+    if (colon == NULL || !is_port(colon + 1))
         return false;
     if (*host == '[' && host[len - 1] == ']') {
         host++;
         len -= 2;
+        if (len == 0)
+            return false;
     } else if (strcspn(host, "[:]") < len) {
         return false;
     }
-    if (len == 0 || len >= sizeof address->host)
+    if (len >= sizeof address->host)
         return false;
     memcpy(address->host, host, len);
     address->host[len] = '\0';
@@ -73,7 +75,8 @@ int kinf__address_parse(const char *text, struct kinf__address *ret_address, str
                                    sizeof socket_address.sun_path - 1);
     } else if (!split(&address)) {
         return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address is HOST:PORT, [HOST]:PORT or unix:PATH",
+                               "--listen %s: an address is HOST:PORT, [HOST]:PORT, :PORT or "
+                               "unix:PATH",
                                text);
     }
     *ret_address = address;
@@ -92,9 +95,10 @@ static int resolve(const struct kinf__address *address, bool is_guarded,
                    struct addrinfo **ret_found, struct kinf_error *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    const char *host = address->host[0] != '\0' ? address->host : NULL;
     struct addrinfo *found;
 
-    if (getaddrinfo(address->host, address->port, &hints, &found) != 0)
+    if (getaddrinfo(host, address->port, &hints, &found) != 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "--listen %s: no such host", address->text);
     if (!is_guarded && !is_loopback(found->ai_addr)) {
         freeaddrinfo(found);
@@ -121,25 +125,54 @@ int kinf__address_check(const char *text, bool is_guarded, struct kinf_error *er
     return failed;
 }
 
+/* `of_all`: IPv4 is taken by a socket of IPv6, too. Returns the socket, or -errno. */
+static int bind_one(const struct addrinfo *to, bool of_all)
+{
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1, no = 0, error;
+
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        (!of_all || to->ai_family != AF_INET6 ||
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0) &&
+        bind(fd, to->ai_addr, to->ai_addrlen) == 0)
+        return fd;
+    error = errno;
+    if (fd >= 0)
+        close(fd);
+    return -error;
+}
+
+/* What a machine without IPv6 says to the one is no failure of the other. */
+static int bind_all(const struct addrinfo *found)
+{
+    static const int families[] = { AF_INET6, AF_INET };
+    int fd = -EAFNOSUPPORT;
+
+    for (size_t i = 0; i < 2 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL); i++) {
+        const struct addrinfo *to = found;
+
+        while (to != NULL && to->ai_family != families[i])
+            to = to->ai_next;
+        if (to != NULL)
+            fd = bind_one(to, true);
+    }
+    return fd;
+}
+
 static int bind_tcp(const struct kinf__address *address, bool is_guarded, int *ret_fd,
                     struct kinf_error *err)
 {
     struct addrinfo *found;
-    int failed = resolve(address, is_guarded, &found, err), fd, yes = 1;
+    int failed = resolve(address, is_guarded, &found, err), fd;
 
     if (failed < 0)
         return failed;
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
-        bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen %s", address->text);
-        if (fd >= 0)
-            close(fd);
-    } else {
-        *ret_fd = fd;
-    }
+    fd = address->host[0] == '\0' ? bind_all(found) : bind_one(found, false);
     freeaddrinfo(found);
-    return failed;
+    if (fd < 0)
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, -fd, "--listen %s", address->text);
+    *ret_fd = fd;
+    return 0;
 }
 
 /* A socket's file that nobody listens at is what is left of a process that was killed. */

@@ -1,5 +1,6 @@
 /*
- * Addresses to listen at: "HOST:PORT", "[HOST]:PORT" or "unix:PATH".
+ * Addresses to listen at: "HOST:PORT", "[HOST]:PORT", ":PORT" (all of this machine, of IPv4 and IPv6) or
+ * "unix:PATH".
  *
  * Threads: any thread; binding a unix socket sets the process's umask for a moment.
  */
@@ -17,9 +18,9 @@
 /* The parts, borrowed from `text` but for the host. */
 struct kinf__address {
     const char *text;
-    const char *path; /* of a unix socket; NULL: TCP */
-    char host[KINF__HOST_MAX];
-    const char *port; /* 0 to 65535; 0: a free one */
+    const char *path;          /* of a unix socket; NULL: TCP */
+    char host[KINF__HOST_MAX]; /* "": all */
+    const char *port;          /* 0 to 65535; 0: a free one */
 };
 
 /* Errors: KINF_ERR_INVALID. */

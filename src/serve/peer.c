@@ -135,13 +135,21 @@ static bool read_credentials(int fd, struct ucred *ret_credentials)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_credentials, &len) == 0;
 }
 
+/* An address of IPv4 that a socket of IPv6 has accepted. */
+static bool is_mapped(const struct sockaddr *address)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+}
+
 /* What the Internet uses of IPv6 begins with a one among its first 32 bits, but for ::1 and IPv4
  * addresses in that form: what is no IPv6 is below. */
 uint64_t kinf__peer_network(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-    bool is_v4 = address->sa_family != AF_INET6 || IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    bool is_v4 = address->sa_family != AF_INET6 || is_mapped(address);
     const unsigned char *bytes = address->sa_family != AF_INET6
                                      ? (const unsigned char *)&v4->sin_addr
                                      : &v6->sin6_addr.s6_addr[is_v4 ? 12 : 0];
@@ -201,10 +209,14 @@ void kinf__peer_describe_process(int fd, char *buf, size_t size)
 void kinf__peer_describe_address(const struct sockaddr *address, char *buf, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "", port[8] = "";
-    bool is_v6 = address->sa_family == AF_INET6;
+    bool is_v6 = address->sa_family == AF_INET6, is_v4 = !is_v6 || is_mapped(address);
     socklen_t len = is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 
     if (getnameinfo(address, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-        snprintf(buf, size, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return;
+    if (is_v4)
+        snprintf(buf, size, "%s:%s", is_v6 ? strrchr(host, ':') + 1 : host, port);
+    else
+        snprintf(buf, size, "[%s]:%s", host, port);
 }

@@ -199,7 +199,7 @@ class ReleaseTest(Container):
             self.port = server.getsockname()[1]
         pki = os.path.join(cluster().folder, "pki")
         self.token = self.kubectl("create", "token", "kinformerd").strip()
-        config = self.get("configmap")["data"]["kinformerd.yaml"].replace("0.0.0.0:8443", f"127.0.0.1:{self.port}")
+        config = self.get("configmap")["data"]["kinformerd.yaml"].replace(":8443", f"127.0.0.1:{self.port}")
         self.volumes = {
             "config": self.volume("config", kinformerd_yaml=config),
             "tls": self.volume("tls", tls_crt=read(pki, "serving.crt"), tls_key=read(pki, "serving.key"))}

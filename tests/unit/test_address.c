@@ -4,6 +4,7 @@
  */
 #include "serve/address.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -57,6 +58,7 @@ static void host_and_port_are_told_apart(void **state)
     expect_host("[::]:8001", "::", "8001");
     expect_host("[127.0.0.1]:8001", "127.0.0.1", "8001");
     expect_host("unix.example:8001", "unix.example", "8001");
+    expect_host(":8001", "", "8001");
 }
 
 static void ports_end_at_65535_and_0_is_one(void **state)
@@ -90,7 +92,6 @@ static void what_is_no_host_is_refused(void **state)
     (void)state;
     expect_refused("");
     expect_refused(":");
-    expect_refused(":8001");
     expect_refused("8001");
     expect_refused("[]:8001");
     expect_refused("[:8001");
@@ -145,8 +146,8 @@ static void a_path_fits_a_socket_address(void **state)
 static void only_what_is_guarded_is_reached_from_elsewhere(void **state)
 {
     static const char *const near[] = { "127.0.0.1:0", "127.255.0.9:80", "[::1]:0", "unix:x" };
-    static const char *const far[] = { "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "128.0.0.1:80",
-                                       "[2001:db8::1]:80" };
+    static const char *const far[] = { ":0",           "0.0.0.0:0",    "[::]:0",
+                                       "192.0.2.1:80", "128.0.0.1:80", "[2001:db8::1]:80" };
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -185,6 +186,40 @@ static void the_url_has_the_port_that_was_taken(void **state)
     assert_in_range(port, 1, 65535);
 }
 
+static int connect_to(const char *host, const char *port)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
+    struct addrinfo *found;
+    int fd, failed;
+
+    assert_int_equal(getaddrinfo(host, port, &hints, &found), 0);
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    failed = fd >= 0 ? connect(fd, found->ai_addr, found->ai_addrlen) : -1;
+    freeaddrinfo(found);
+    if (fd >= 0)
+        close(fd);
+    return failed;
+}
+
+static void a_port_alone_is_that_of_all_addresses(void **state)
+{
+    KINF__AUTO_CLOSE int fd = -1;
+    KINF__AUTO_FREE char *url = NULL;
+    struct kinf__address address;
+    bool has_v6 = access("/proc/net/if_inet6", F_OK) == 0;
+
+    (void)state;
+    assert_int_equal(kinf__address_parse(":0", &address, NULL), 0);
+    assert_int_equal(kinf__address_bind(&address, true, 0, &fd, NULL), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    url = kinf__address_url(&address, fd, "https");
+    assert_non_null(url);
+    assert_int_equal(strncmp(url, has_v6 ? "https://[::]:" : "https://0.0.0.0:", 13), 0);
+    assert_int_equal(connect_to("127.0.0.1", strrchr(url, ':') + 1), 0);
+    if (has_v6)
+        assert_int_equal(connect_to("::1", strrchr(url, ':') + 1), 0);
+}
+
 static void an_unguarded_address_is_not_bound(void **state)
 {
     int fd = -1;
@@ -192,6 +227,7 @@ static void an_unguarded_address_is_not_bound(void **state)
 
     (void)state;
     assert_int_equal(bind_to("0.0.0.0:0", 0, &fd, &url), KINF_ERR_INVALID);
+    assert_int_equal(bind_to(":0", 0, &fd, &url), KINF_ERR_INVALID);
     assert_int_equal(fd, -1);
 }
 
@@ -351,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_path_fits_a_socket_address),
         cmocka_unit_test(only_what_is_guarded_is_reached_from_elsewhere),
         cmocka_unit_test(the_url_has_the_port_that_was_taken),
+        cmocka_unit_test(a_port_alone_is_that_of_all_addresses),
         cmocka_unit_test(an_unguarded_address_is_not_bound),
         cmocka_unit_test(a_host_that_there_is_not_is_named),
         WITH_FOLDER(a_socket_file_has_its_mode_from_the_start),

@@ -237,6 +237,9 @@ static void addresses_are_told_with_their_ports(void **state)
     assert_string_equal(text, "127.0.0.1:4711");
     kinf__peer_describe_address((const struct sockaddr *)&v6, text, sizeof text);
     assert_string_equal(text, "[::1]:1");
+    assert_int_equal(inet_pton(AF_INET6, "::ffff:10.1.2.3", &v6.sin6_addr), 1);
+    kinf__peer_describe_address((const struct sockaddr *)&v6, text, sizeof text);
+    assert_string_equal(text, "10.1.2.3:1");
 }
 
 #define WITH_PEER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

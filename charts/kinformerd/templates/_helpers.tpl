@@ -57,12 +57,12 @@ namespace: {{ .Release.Namespace }}
 {{- define "kinformerd.config" -}}
 {{- $config := dict }}
 {{- if eq .Values.mode "sidecar" }}
-{{- $config = dict "listen" (list "127.0.0.1:8001" "unix:/run/kinformer/api.sock") "healthListen" "0.0.0.0:8081" }}
+{{- $config = dict "listen" (list "127.0.0.1:8001" "unix:/run/kinformer/api.sock") "healthListen" ":8081" }}
 {{- else if .Values.listen }}
 {{- $tls := dict "certFile" "/etc/kinformer-tls/tls.crt" "keyFile" "/etc/kinformer-tls/tls.key" }}
-{{- $config = dict "listen" (list "0.0.0.0:8443") "tls" $tls "auth" "delegated" }}
+{{- $config = dict "listen" (list ":8443") "tls" $tls "auth" "delegated" }}
 {{- else }}
-{{- $config = dict "healthListen" "0.0.0.0:8081" }}
+{{- $config = dict "healthListen" ":8081" }}
 {{- end }}
 {{- if eq .Values.mode "statefulset" }}
 {{- $config = merge $config (dict "shards" "$(SHARDS)" "shard" "$(POD_INDEX)") }}
