@@ -271,7 +271,12 @@ static int read_on_demand_limits(const struct kinf__config_reader *section,
     if (failed == 0)
         failed = kinf__yaml_read_uint(section->yaml, section->mapping, "maxBytes", SIZE_MAX / 2,
                                       &config->max_bytes, section->err);
-    return failed;
+    if (failed == 0)
+        failed = kinf__config_check_above_zero(section, "idle", (uint64_t)config->idle_ms);
+    if (failed == 0)
+        failed = kinf__config_check_above_zero(section, "maxTypes", config->max_types);
+    return failed < 0 ? failed
+                      : kinf__config_check_above_zero(section, "maxBytes", config->max_bytes);
 }
 
 static int read_on_demand(const struct kinf__config_reader *reader,

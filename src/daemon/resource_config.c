@@ -172,35 +172,63 @@ static int read_indices(const struct kinf__config_reader *reader,
     return failed;
 }
 
+int kinf__config_check_above_zero(const struct kinf__config_reader *reader, const char *key,
+                                  uint64_t value)
+{
+    const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, key);
+
+    return node == NULL || value != 0
+               ? 0
+               : kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                  "%s has to be above 0; left out it is the default", key);
+}
+
+static int read_durations(const struct kinf__config_reader *reader,
+                          struct kinf__resource_config *resource)
+{
+    const struct {
+        const char *key;
+        int64_t *ms;
+        bool has_zero;
+    } durations[] = { { "resyncPeriod", &resource->resync_period_ms, true },
+                      { "watchTimeout", &resource->watch_timeout_ms, false },
+                      { "silentAfter", &resource->silent_after_ms, false },
+                      { "backoffBase", &resource->backoff_base_ms, false },
+                      { "backoffMax", &resource->backoff_max_ms, false },
+                      { "maxHistoryAge", &resource->max_history_age_ms, false } };
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++) {
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, durations[i].key,
+                                             durations[i].ms, reader->err);
+        if (failed == 0 && !durations[i].has_zero)
+            failed =
+                kinf__config_check_above_zero(reader, durations[i].key, (uint64_t)*durations[i].ms);
+    }
+    return failed;
+}
+
 static int read_numbers(const struct kinf__config_reader *reader,
                         struct kinf__resource_config *resource)
 {
     const struct {
         const char *key;
-        int64_t *ms;
-    } durations[] = { { "resyncPeriod", &resource->resync_period_ms },
-                      { "watchTimeout", &resource->watch_timeout_ms },
-                      { "silentAfter", &resource->silent_after_ms },
-                      { "backoffBase", &resource->backoff_base_ms },
-                      { "backoffMax", &resource->backoff_max_ms },
-                      { "maxHistoryAge", &resource->max_history_age_ms } };
-    const struct {
-        const char *key;
         uint64_t max;
         uint64_t *number;
-    } numbers[] = { { "pageSize", 1000000, &resource->page_size },
-                    { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
-                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes },
-                    { "maxHistoryBytes", SIZE_MAX / 2, &resource->max_history_bytes },
-                    { "maxHeldBytes", SIZE_MAX / 2, &resource->max_held_bytes } };
-    int failed = 0;
+        bool has_zero;
+    } numbers[] = { { "pageSize", 1000000, &resource->page_size, true },
+                    { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes, false },
+                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes, false },
+                    { "maxHistoryBytes", SIZE_MAX / 2, &resource->max_history_bytes, false },
+                    { "maxHeldBytes", SIZE_MAX / 2, &resource->max_held_bytes, false } };
+    int failed = read_durations(reader, resource);
 
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
-        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, durations[i].key,
-                                             durations[i].ms, reader->err);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(numbers); i++)
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(numbers); i++) {
         failed = kinf__yaml_read_uint(reader->yaml, reader->mapping, numbers[i].key, numbers[i].max,
                                       numbers[i].number, reader->err);
+        if (failed == 0 && !numbers[i].has_zero)
+            failed = kinf__config_check_above_zero(reader, numbers[i].key, *numbers[i].number);
+    }
     return failed;
 }
 

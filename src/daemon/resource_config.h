@@ -86,6 +86,11 @@ KINF_MUST_CHECK int kinf__config_read_text(const struct kinf__config_reader *rea
 KINF_MUST_CHECK int kinf__config_read_texts(const struct kinf__config_reader *reader,
                                             const char *key, struct kinf__strings *strings);
 
+/* Of a number for which 0 makes no sense, and would be taken for the default: whether it was given as 0.
+ * Errors: KINF_ERR_CONFIG. */
+KINF_MUST_CHECK int kinf__config_check_above_zero(const struct kinf__config_reader *reader,
+                                                  const char *key, uint64_t value);
+
 /* The same of a text with variables of the environment (expand.h): of a node's cache, say, the node's
  * name. Errors: likewise. */
 KINF_MUST_CHECK int kinf__config_read_expanded(const struct kinf__config_reader *reader,
