@@ -40,12 +40,14 @@ static int make(struct kinf__running_handler *running, const struct kinf__handle
 
 /* --- terms of the Lease --- */
 
-static int run_all(struct kinf__daemon_handlers *handlers, struct kinf_error *err)
+static int run_all(struct kinf__daemon_handlers *handlers, int64_t term, struct kinf_error *err)
 {
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
+        handlers->items[i].handler->term = term;
         failed = kinf__handler_start(handlers->items[i].handler, err);
+    }
     return failed;
 }
 
@@ -63,9 +65,10 @@ static void leave_at_once(const char *why)
 /* Who leads and cannot tell would keep others from it. */
 static void begin_term(void *ctx)
 {
+    struct kinf__daemon_handlers *handlers = ctx;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (run_all(ctx, &err) < 0)
+    if (run_all(handlers, kinf__daemon_lease_term(handlers->lease), &err) < 0)
         leave_at_once(err.message);
 }
 
@@ -143,7 +146,7 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     if (failed < 0)
         return failed;
     return config->shards.lease != NULL ? make_lease(handlers, config, client, err)
-                                        : run_all(handlers, err);
+                                        : run_all(handlers, 0, err);
 }
 
 int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)

@@ -62,6 +62,13 @@ bool kinf__daemon_lease_leads(const struct kinf__daemon_lease *lease)
     return kinf_elector_leads(lease->elector);
 }
 
+int64_t kinf__daemon_lease_term(const struct kinf__daemon_lease *lease)
+{
+    struct kinf_fence fence;
+
+    return kinf_elector_fence(lease->elector, &fence) ? fence.term : 0;
+}
+
 /* X(name, type, decimals, help, value) of `status` */
 #define LEASE_METRICS(X)                                                                           \
     X("kinformer_lease_leads", GAUGE, 0, "Whether the Lease is led, so that handlers are told.",   \

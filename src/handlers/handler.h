@@ -52,6 +52,9 @@ struct kinf__handler {
     bool (*may_tell)(void *ctx); /* NULL: always; on the handler's thread */
     void *may_tell_ctx;
     /* the owner's */
+    int64_t
+        term; /* of its Lease, for who can refuse what comes from an earlier one; 0: none. Set before a
+                   * start */
     pthread_t thread;
     bool has_thread;
     bool is_left_alone;

@@ -132,20 +132,22 @@ static int pass_over(const char *bytes, size_t len, void *ctx, struct kinf_error
 
 static int post(struct webhook *webhook, struct kinf_error *err)
 {
-    char numbers[48];
+    char numbers[48], term[24];
     const struct kinf__header headers[] = { { "Kinformer-Run", webhook->run },
-                                            { "Kinformer-Sequence", numbers } };
+                                            { "Kinformer-Sequence", numbers },
+                                            { "Kinformer-Term", term } };
     const struct kinf__http_request request = { .target = webhook->target,
                                                 .is_query_secret = true,
                                                 .body = batch_of(webhook),
                                                 .content_type = "application/x-ndjson",
                                                 .accept = "*/*",
                                                 .headers = headers,
-                                                .n_headers = KINF__ARRAY_LEN(headers),
+                                                .n_headers = webhook->base.term != 0 ? 3 : 2,
                                                 .total_timeout_ms = webhook->timeout_ms,
                                                 .on_body = pass_over };
 
     snprintf(numbers, sizeof numbers, "%" PRIu64 "-%" PRIu64, webhook->first, last_of(webhook));
+    snprintf(term, sizeof term, "%" PRId64, webhook->base.term);
     return kinf__http_perform(webhook->http, &request, err);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "rest/http.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,8 @@ static size_t gather_headers(const struct kinf__http_request *request, struct ki
         (struct kinf__header){ "Accept-Encoding", request->accept_gzip ? "gzip" : "identity" };
     if (request->body.bytes != NULL)
         headers[n++] = (struct kinf__header){ "Content-Type", or_json(request->content_type) };
-    for (size_t i = 0; i < request->n_headers && i < KINF__HTTP_MORE_HEADERS; i++)
+    assert(request->n_headers <= KINF__HTTP_MORE_HEADERS);
+    for (size_t i = 0; i < request->n_headers; i++)
         headers[n++] = request->headers[i];
     return n;
 }

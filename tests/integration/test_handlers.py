@@ -66,12 +66,16 @@ for line in sys.stdin:
 RECEIVER = TAKE + """
 import http.server, ssl, threading
 lock = threading.Lock()
-known = {"run": None, "last": 0}
+known = {"run": None, "last": 0, "term": 0}
 def take_batch(headers, body):
     first, last = map(int, headers["Kinformer-Sequence"].split("-"))
     lines = body.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(first, last + 1)), body
     assert headers["Content-Type"] == "application/x-ndjson" and headers["Authorization"] == "Bearer word", headers
+    term = int(headers.get("Kinformer-Term", 0))
+    assert term >= known["term"], headers
+    known["term"] = term
+    write("term", str(term))
     is_known = headers["Kinformer-Run"] == known["run"]
     if is_known and last <= known["last"]:
         return 200
@@ -290,6 +294,19 @@ class HandlersTest(unittest.TestCase):
         self.assertGreater(daemon.count_log("handler failed"), 0)
         self.assertNotIn("word", daemon.log_text().replace("tokenFile", "").replace(self.folder + "/word", ""))
         daemon.stop(within=10)
+
+    def test_a_receiver_knows_the_later_leader(self):
+        self.put("led", "x")
+        config = self.config([{"webhook": self.webhook()}])
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(f"lease: {SPACE}/webhook\n")
+        self.receiver()
+        for term in (1, 2):
+            daemon = self.daemon(config=config)
+            wait_until(lambda daemon=daemon, term=term: daemon.check() or self.read("term") == str(term), "the term")
+            self.wait_equal(daemon)
+            daemon.stop()
+        self.assertEqual(self.read("wrong"), "")
 
     def test_the_state_tells_of_each(self):
         listen = f"unix:{self.folder}/listen.sock"

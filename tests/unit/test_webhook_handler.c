@@ -35,6 +35,7 @@ struct fixture {
     char url[64];
     struct kinf__webhook_options options;
     bool has_terms; /* of which `leads` tells */
+    int64_t term;
 };
 
 static _Atomic(bool) leads;
@@ -81,6 +82,7 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
     if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
         fail_msg("%s", err.message);
     f->handler->may_tell = f->has_terms ? may_tell : NULL;
+    f->handler->term = f->term;
     if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
@@ -262,11 +264,15 @@ static void one_whose_term_is_over_posts_nothing_more(void **state)
 {
     static const struct test_reply replies[] = { { .is_held = true }, { NULL }, { NULL } };
     struct fixture *f = *state;
+    char term[64];
 
     f->has_terms = true;
+    f->term = 7;
     atomic_store(&leads, true);
     START(f, replies);
     (void)body(f, 0);
+    assert_true(replay_request_header(request(f, 0), "Kinformer-Term", term, sizeof term));
+    assert_string_equal(term, "7");
     put(f, "a", "1");
     atomic_store(&leads, false);
     test_server_let_go(f->server);
@@ -319,6 +325,7 @@ static void changes_are_posted_in_order_and_counted_off(void **state)
     assert_true(replay_request_header(request(f, 2), "Kinformer-Run", again, sizeof again));
     assert_string_equal(run, again);
     assert_int_equal(strlen(run), 16);
+    assert_false(replay_request_header(request(f, 0), "Kinformer-Term", run, sizeof run));
     assert_true(replay_request_header(request(f, 0), "Content-Type", type, sizeof type));
     assert_string_equal(type, "application/x-ndjson");
     assert_string_equal(request(f, 0)->line, "POST /hook?key=secret HTTP/1.1");
