@@ -75,9 +75,19 @@ static int start_informer(struct kinf__trigger *trigger, struct kinf_error *err)
     return failed;
 }
 
+static int join_elector(struct kinf_controller *controller, struct kinf_error *err)
+{
+    int failed = controller->options.elector != NULL
+                     ? kinf__elector_join(controller->options.elector, err)
+                     : 0;
+
+    controller->has_joined = failed == 0 && controller->options.elector != NULL;
+    return failed;
+}
+
 static int start_all(struct kinf_controller *controller, struct kinf_error *err)
 {
-    int failed = 0;
+    int failed = join_elector(controller, err);
 
     KINF__TRIGGER_FOR_EACH (trigger, controller) {
         if (failed == 0)
@@ -133,8 +143,9 @@ static void end_all(struct kinf_controller *controller) KINF__REQUIRES(controlle
     kinf__client_remove_controller(controller->client, &controller->client_node);
     kinf_queue_shut_down(controller->queue);
     join_threads(controller);
-    if (controller->owns_elector)
-        (void)kinf_elector_stop(controller->options.elector, NULL);
+    if (controller->has_joined)
+        kinf__elector_leave(controller->options.elector);
+    controller->has_joined = false;
     stop_informers(controller);
     kinf__mutex_lock(&controller->lock);
     controller->life = KINF__CONTROLLER_STOPPED;
@@ -364,6 +375,7 @@ int kinf_controller_new(struct kinf_client *client, const struct kinf_controller
     controller->client = client;
     kinf__client_hold(client);
     controller->options = own;
+    controller->term = KINF__NO_TERM;
     controller->closed.fd = -1;
     controller->failures.interval_ms = LOG_INTERVAL_MS;
     kinf__list_init(&controller->triggers);

@@ -93,9 +93,9 @@ struct kinf_controller {
     /* guarded by lock */
     enum kinf__controller_life life;
     bool is_synced;
-    bool is_open; /* calls may begin */
-    int64_t term; /* for which it was opened last */
-    bool owns_elector;
+    bool is_open;    /* calls may begin */
+    int64_t term;    /* for which it was opened last */
+    bool has_joined; /* its elector */
     pthread_t keeper;
     bool has_keeper;
     struct kinf__own_writes own_writes;
@@ -162,6 +162,8 @@ KINF_MUST_CHECK int kinf__trigger_listen(struct kinf__trigger *trigger, struct k
 /* Whether its namespace can have the object of this key. */
 bool kinf__trigger_has_place(const struct kinf__trigger *trigger, const struct kinf_type *type,
                              const char *key);
+/* Queues the keys of all that is cached, with a low priority. */
+void kinf__trigger_add_all(struct kinf__trigger *trigger);
 /* Whether its selectors choose the object. */
 bool kinf__trigger_selects(const struct kinf__trigger *trigger, const struct kinf_object *object);
 /* Whether it has none that could leave one out. */
@@ -213,7 +215,8 @@ KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
 /* The same by apply, to an object or to its status alone: of the other one, what was applied last
  * stays known unless the object is made by it. */
 KINF_MUST_CHECK int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
-                                     struct kinf_request *request, struct kinf_error *err);
+                                     struct kinf_request *request,
+                                     struct kinf_response *ret_response, struct kinf_error *err);
 
 /* The string of a member, decoded; false: there is none, or it has no room. */
 bool kinf__member_text(struct kinf__json_value object, const char *member, char *buf, size_t size);

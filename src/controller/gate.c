@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "elector/elector.h"
 
 #define SYNC_LOOK_MS 20
 #define LOOK_MS      100 /* C6 */
@@ -91,8 +92,7 @@ static void wait_until_synced(struct kinf_controller *controller) KINF__REQUIRES
     kinf__cond_broadcast(&controller->changed);
 }
 
-/* Whether it runs now; one that ran already is its program's. For want of a thread it is tried again,
- * which is logged once. */
+/* Whether it runs now. For want of a thread it is tried again, which is logged once. */
 static bool start_elector(struct kinf_controller *controller, bool *is_logged)
     KINF__REQUIRES(controller->lock)
 {
@@ -100,16 +100,15 @@ static bool start_elector(struct kinf_controller *controller, bool *is_logged)
     int failed;
 
     kinf__mutex_unlock(&controller->lock);
-    failed = kinf_elector_start(controller->options.elector, &err);
-    if (failed < 0 && failed != KINF_ERR_STATE && !*is_logged) {
+    failed = kinf__elector_run(controller->options.elector, &err);
+    if (failed < 0 && !*is_logged) {
         KINF__LOG(KINF__LOG_CONTROLLER, KINF_LOG_ERROR,
                   "the elector cannot be started yet controller=%s error=%s", controller->name,
                   KINF__QUOTED(err.message));
         *is_logged = true;
     }
     kinf__mutex_lock(&controller->lock);
-    controller->owns_elector = failed == 0;
-    return failed == 0 || failed == KINF_ERR_STATE;
+    return failed == 0;
 }
 
 static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
@@ -123,6 +122,22 @@ static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(
         kinf__mutex_lock(&controller->lock);
     }
     return is_leader ? fence.term : KINF__NO_TERM;
+}
+
+/* What another leader has done, or begun, since, no change may tell of: as at the beginning, each object is
+ * called. A term of ours has the number behind that of the last one, unless somebody led in between. */
+static void begin_term(struct kinf_controller *controller, int64_t term)
+    KINF__REQUIRES(controller->lock)
+{
+    bool is_anew = controller->term != KINF__NO_TERM && term != controller->term &&
+                   term != controller->term + 1;
+
+    open_gate(controller, term);
+    if (!is_anew)
+        return;
+    kinf__mutex_unlock(&controller->lock);
+    kinf__trigger_add_all(kinf__primary(controller));
+    kinf__mutex_lock(&controller->lock);
 }
 
 /* Nobody says when a term ends, or a cache has what was written. */
@@ -149,7 +164,7 @@ static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(control
         if (controller->is_open && term != controller->term)
             close_gate(controller);
         else if (!controller->is_open && term != KINF__NO_TERM)
-            open_gate(controller, term);
+            begin_term(controller, term);
         kinf__own_writes_forget(controller);
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
                                     next_look_ms(controller));

@@ -148,6 +148,19 @@ static void on_delete(const struct kinf_object *object, bool final_state_unknown
     add_keys(object, &keys);
 }
 
+void kinf__trigger_add_all(struct kinf__trigger *trigger)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(trigger->informer->indexer);
+    struct kinf_keys keys = { trigger, KINF_PRIORITY_LOW, true, false };
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        add_keys(object, &keys);
+}
+
 int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err)
 {
     struct kinf_handler handler = KINF_HANDLER_INIT;

@@ -56,6 +56,8 @@ struct kinf_elector {
     struct kinf__cond changed;
     /* guarded by lock */
     enum life life;
+    unsigned n_controllers; /* that have joined */
+    bool is_theirs;         /* one of them has started it */
     pthread_t renewer, teller;
     bool has_teller;
     bool is_over; /* the renewer is through */
@@ -587,20 +589,29 @@ static void give_up_start(struct kinf_elector *elector) KINF__REQUIRES(elector->
     elector->life = NOT_STARTED;
 }
 
+static int start_locked(struct kinf_elector *elector, struct kinf_error *err)
+    KINF__REQUIRES(elector->lock)
+{
+    int failed;
+
+    if (elector->life != NOT_STARTED)
+        return kinf__error_set(err, KINF_ERR_STATE, "the elector was started, or stopped, before");
+    failed = start_threads(elector, err);
+    if (failed == 0)
+        elector->life = RUNNING;
+    else
+        give_up_start(elector);
+    return failed;
+}
+
 int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
 
-    int failed = 0;
+    int failed;
 
     kinf__mutex_lock(&elector->lock);
-    if (elector->life != NOT_STARTED)
-        failed =
-            kinf__error_set(err, KINF_ERR_STATE, "the elector was started, or stopped, before");
-    else if ((failed = start_threads(elector, err)) == 0)
-        elector->life = RUNNING;
-    else
-        give_up_start(elector);
+    failed = start_locked(elector, err);
     kinf__mutex_unlock(&elector->lock);
     return failed;
 }
@@ -638,6 +649,43 @@ int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)
     elector->life = STOPPED;
     kinf__mutex_unlock(&elector->lock);
     return 0;
+}
+
+int kinf__elector_join(struct kinf_elector *elector, struct kinf_error *err)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&elector->lock);
+    if (elector->life > RUNNING)
+        failed = kinf__error_set(err, KINF_ERR_STATE, "the elector was stopped before");
+    else
+        elector->n_controllers++;
+    kinf__mutex_unlock(&elector->lock);
+    return failed;
+}
+
+void kinf__elector_leave(struct kinf_elector *elector)
+{
+    bool is_last;
+
+    kinf__mutex_lock(&elector->lock);
+    is_last = --elector->n_controllers == 0 && elector->is_theirs;
+    kinf__mutex_unlock(&elector->lock);
+    if (is_last)
+        (void)kinf_elector_stop(elector, NULL);
+}
+
+int kinf__elector_run(struct kinf_elector *elector, struct kinf_error *err)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&elector->lock);
+    if (elector->life != RUNNING) {
+        failed = start_locked(elector, err);
+        elector->is_theirs = failed == 0;
+    }
+    kinf__mutex_unlock(&elector->lock);
+    return failed;
 }
 
 void kinf_elector_free(struct kinf_elector *elector)

@@ -330,10 +330,107 @@ static void stops_while_another_leads(void **state)
     assert_string_equal(holder(stage), "other");
 }
 
+static void lose_the_lead(struct stage *stage)
+{
+    for (int i = 0; i < 300 && stage_status(stage).is_active; i++) {
+        kinf_fake_advance(stage->fake, 1000);
+        nap(2);
+    }
+    assert_false(stage_status(stage).is_active);
+}
+
+/* C6: what that one has done no change may tell of. */
+static void who_leads_after_another_calls_each_object(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_start(stage);
+    advance_until_active(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+    take_lease(stage);
+    lose_the_lead(stage);
+    advance_until_active(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+}
+
+static void who_leads_after_itself_calls_no_object(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_start(stage);
+    advance_until_active(stage);
+    stage_settle(stage);
+    stage_must(stage, kinf_fake_fault(stage->fake, "update leases 503", &stage->err));
+    lose_the_lead(stage);
+    kinf_fake_clear_faults(stage->fake);
+    advance_until_active(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+}
+
+/* Another one of the same elector, of all that the sources have. */
+static struct kinf_controller *make_other(struct stage *stage)
+{
+    struct kinf_controller_options options = stage->options;
+    struct kinf_controller *other;
+
+    options.name = "other";
+    stage_must(stage, kinf_controller_new(stage->client, &options, &other, &stage->err));
+    return other;
+}
+
+static void wait_until_active(struct stage *stage, struct kinf_controller *controller)
+{
+    struct kinf_controller_status status = { .is_active = false };
+
+    for (int i = 0; i < 300 && !status.is_active; i++) {
+        kinf_fake_advance(stage->fake, 1000);
+        nap(2);
+        kinf_controller_status(controller, &status);
+    }
+    assert_true(status.is_active);
+}
+
+static void the_last_of_several_gives_the_lease_up(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_controller *other;
+
+    stage_start(stage);
+    other = make_other(stage);
+    advance_until_active(stage);
+    stage_must(stage, kinf_controller_start(other, &stage->err));
+    wait_until_active(stage, other);
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    assert_string_equal(holder(stage), "we");
+    stage_must(stage, kinf_controller_stop(other, &stage->err));
+    assert_string_equal(holder(stage), "");
+    kinf_controller_free(other);
+}
+
+static void one_whose_elector_was_stopped_does_not_start(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_must(stage, kinf_elector_start(elector, &stage->err));
+    stage_must(stage, kinf_elector_stop(elector, &stage->err));
+    stage_make(stage);
+    assert_int_equal(kinf_controller_start(stage->controller, &stage->err), KINF_ERR_STATE);
+    assert_string_equal(stage->err.message, "the elector was stopped before");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
+        T(who_leads_after_another_calls_each_object),
+        T(who_leads_after_itself_calls_no_object),
+        T(the_last_of_several_gives_the_lease_up),
+        T(one_whose_elector_was_stopped_does_not_start),
         T(acts_when_it_leads_and_gives_the_lease_up),
         T(a_term_that_ends_ends_its_requests),
         cmocka_unit_test_setup_teardown(what_is_left_of_a_term_does_not_disturb_the_next,

@@ -26,7 +26,8 @@
  *  C6  Nothing is written by kinf_call_...() when the controller has been told to stop, or the
  *      elector's term in which the call began is over: KINF_ERR_STOPPED. A request takes no longer
  *      than what is left of the term, so that it ends before another may lead, and is given up
- *      within 100 ms of a term that ends before its time. The key is tried again when we lead again.
+ *      within 100 ms of a term that ends before its time. The key is tried again when we lead again; if
+ *      another has led in between, every object is called, as at the beginning.
  *  C7  kinf_controller_stop() waits for callbacks that are running, and for nothing else: their
  *      requests are given up.
  *
@@ -172,14 +173,17 @@ struct kinf_controller_options {
      * its labels, since the server alone knows who came first. One that is gone by now, or another
      * (another uid), is KINF_ERR_CONFLICT until the cache knows. A type whose objects must have more
      * than labels when they are created (a Deployment) the server refuses (422): create those with
-     * kinf_call_request(). NULL: apply takes what it finds.
+     * kinf_call_request(). Of the labels that it was created with, apply changes values, and takes none
+     * away. Where the cache does not keep annotations the server is asked each time whose it is. NULL:
+     * apply takes what it finds.
      * The way back is kinf_map_annotation(). */
     const char *owner_annotation;
     void *ctx;
     unsigned n_workers;                     /* threads that call; 0: 1; 1,000 at most */
     const struct kinf_queue_options *queue; /* NULL: all defaults; default name: `name` */
     /* Calls only while it leads. It is started when the informers are synced, and stopped behind the
-     * last call, unless it runs already. Must not be stopped before the controller. */
+     * last call, unless it runs already; of several controllers that have it, by the first that is synced and
+     * the last that stops. Must not be stopped before the controller. */
     struct kinf_elector *elector;
     int64_t resync_period_ms; /* calls for every object each time; 0: never */
 };
