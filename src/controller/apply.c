@@ -173,14 +173,23 @@ static bool is_applied(struct kinf_call *call, struct kinf__applied_to to, struc
     return false;
 }
 
+/* Whether what came of it is cached somewhere, and its deletion told, so that this is forgotten then. */
+static bool is_watched(struct kinf_call *call, struct kinf__applied_to to,
+                       const struct kinf_response *answer)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    bool is_it = false;
+
+    if (kinf_object_new_from_json(to.type, answer->body, answer->len, &object, NULL) < 0)
+        return false;
+    KINF__TRIGGER_FOR_EACH (trigger, call->controller)
+        is_it = is_it || (kinf__trigger_has_place(trigger, to.type, to.key) &&
+                          kinf__trigger_selects(trigger, object));
+    return is_it;
+}
+
 static void set_applied(struct kinf_call *call, struct kinf__applied_to to, struct kinf_str body)
 {
-    bool is_watched = false;
-
-    KINF__TRIGGER_FOR_EACH (trigger, call->controller)
-        is_watched = is_watched || kinf__trigger_has_place(trigger, to.type, to.key);
-    if (!is_watched)
-        return;
     kinf__mutex_lock(&call->controller->lock);
     kinf__applied_set(&call->controller->applied, to, body);
     kinf__mutex_unlock(&call->controller->lock);
@@ -191,6 +200,7 @@ static int apply_body(struct kinf_call *call, const struct target *target, const
 {
     const struct kinf__applied_to to = { target->type, target->key, subresource != NULL };
     struct kinf_request request = KINF_REQUEST_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     int failed;
 
     if (is_applied(call, to, body)) {
@@ -205,8 +215,8 @@ static int apply_body(struct kinf_call *call, const struct target *target, const
     request.body = body;
     request.field_manager = call->controller->name;
     request.force = true;
-    failed = kinf__call_apply(call, to, &request, err);
-    if (failed == 0)
+    failed = kinf__call_apply(call, to, &request, &response, err);
+    if (failed == 0 && is_watched(call, to, &response))
         set_applied(call, to, body);
     return failed;
 }
@@ -227,7 +237,6 @@ static int check_owner(const struct kinf_object *object, const struct target *ta
                                  target->type->resource, target->key);
 }
 
-/* Nothing is asked of an object that is cached. */
 static const struct kinf_object *get_cached(struct kinf_call *call, const struct target *target)
 {
     KINF__TRIGGER_FOR_EACH (trigger, call->controller) {
@@ -275,16 +284,20 @@ static int create(struct kinf_call *call, const struct target *target, struct ki
     return failed < 0 ? failed : parse_answer(target, &response, ret_object, err);
 }
 
-/* Makes sure that the object is there and ours. The server decides who created it. */
+/* Makes sure that the object is there and ours. The server decides who created it, and whose it is: a cache
+ * may be behind, or does not keep annotations. Of what is ours by the cache nothing is asked. */
 static int claim(struct kinf_call *call, const struct target *target, struct kinf_str json,
                  const struct kinf_object **ret_object, struct kinf_error *err)
 {
     struct kinf_error own = KINF_ERROR_INIT;
-    int failed = 0;
+    int failed = KINF_ERR_EXISTS;
 
     *ret_object = get_cached(call, target);
+    if (*ret_object != NULL && check_owner(*ret_object, target, NULL) == 0)
+        return 0;
     if (*ret_object == NULL)
         failed = create(call, target, json, ret_object, &own);
+    kinf_object_unref(failed == KINF_ERR_EXISTS ? KINF__TAKE(*ret_object) : NULL);
     if (failed == KINF_ERR_EXISTS)
         failed = kinf__call_look(call, target->type, target->key, ret_object, &own);
     if (failed == 0)

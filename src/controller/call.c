@@ -282,17 +282,17 @@ int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_reques
 }
 
 int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
-                     struct kinf_request *request, struct kinf_error *err)
+                     struct kinf_request *request, struct kinf_response *ret_response,
+                     struct kinf_error *err)
 {
-    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     int failed;
 
     kinf__mutex_lock(&call->controller->lock);
     kinf__applied_forget(&call->controller->applied, to);
     kinf__mutex_unlock(&call->controller->lock);
-    failed = send_and_note(call, to.key, request, &response, err);
+    failed = send_and_note(call, to.key, request, ret_response, err);
     /* It was made anew, or may have been. */
-    if (failed < 0 || response.http_status == 201)
+    if (failed < 0 || ret_response->http_status == 201)
         forget_both(call, to.type, to.key);
     return failed;
 }

@@ -16,6 +16,9 @@
 #include "informer/informer.h"
 #include "object/shard.h"
 
+/* Of a key, that are not logged: the cache is behind, as a rule. */
+#define QUIET_CONFLICTS 3
+
 /* --- callbacks --- */
 
 static int run(struct kinf_call *call, kinf_reconcile_cb *callback,
@@ -179,7 +182,7 @@ static void fail(struct kinf_call *call, int rc, const struct kinf_error *err)
     struct kinf_controller *controller = call->controller;
     bool is_conflict = rc == KINF_ERR_CONFLICT || rc == KINF_ERR_EXISTS;
 
-    if (!is_conflict)
+    if (!is_conflict || kinf_queue_n_requeues(controller->queue, call->key) >= QUIET_CONFLICTS)
         log_failure(call, rc, err);
     if (is_refused_for_good(rc, err)) {
         kinf__count(controller, KINF__N_INVALID);

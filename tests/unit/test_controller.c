@@ -421,6 +421,40 @@ static void what_fails_for_ever_is_tried_ever_more_rarely(void **state)
     assert_int_equal(stage_status(stage).queue.n_keys, 0);
 }
 
+static int find_a_foreign_one(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    (void)call;
+    stage->number++;
+    return kinf_error_set(err, KINF_ERR_EXISTS, "not ours");
+}
+
+static _Atomic(int) n_told;
+
+static void note_line(enum kinf_log_level level, const char *module, const char *line, void *ctx)
+{
+    (void)module;
+    (void)ctx;
+    n_told += level == KINF_LOG_WARN && strstr(line, "not ours") != NULL &&
+              strstr(line, "code=EXISTS") != NULL;
+}
+
+/* The first are as a rule of a cache that is behind. */
+static void a_conflict_that_stays_is_said(void **state)
+{
+    struct stage *stage = *state;
+
+    n_told = 0;
+    kinf_log_set_callback(note_line, NULL);
+    stage->reconcile = find_a_foreign_one;
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < 10; i++)
+        kinf_fake_advance(stage->fake, 10000);
+    stage_stop(stage);
+    kinf_log_set_callback(NULL, NULL);
+    assert_in_range(n_told, 1, stage->number - 3);
+}
+
 static int fail_invalid(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
 {
     static const struct kinf_type type = { "", "v1", "ConfigMap", "configmaps", true };
@@ -787,6 +821,7 @@ int main(void)
         T(who_loses_the_label_is_cleaned_up),
         T(without_a_finalizer_cleanup_has_no_object),
         T(what_is_deleted_while_it_is_reconciled_is_cleaned_up),
+        T(a_conflict_that_stays_is_said),
         T(what_fails_for_ever_is_tried_ever_more_rarely),
         T(what_is_not_acceptable_is_not_tried_until_it_changes),
         T(a_time_to_come_back_is_obeyed),

@@ -466,6 +466,65 @@ static int apply_ours(struct stage *stage, struct kinf_call *call, struct kinf_e
     return rc;
 }
 
+/* The server knows whose it is, if the cache does not. */
+static void what_the_cache_keeps_no_annotation_of_is_ours_all_the_same(void **state)
+{
+    static const char *const keeps[] = { "data" };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *pruned;
+    struct stage *stage = *state;
+
+    let_in();
+    options.resource = "configmaps";
+    options.label_selector = "slow=true";
+    options.keeps = keeps;
+    options.n_keeps = KINF__ARRAY_LEN(keeps);
+    stage->options.owner_annotation = "owner";
+    stage->reconcile = apply_ours;
+    stage_make(stage);
+    stage_must(stage, kinf_informer_new(stage->client, &options, &pruned, &stage->err));
+    stage_must(stage, kinf_controller_watch(stage->controller, pruned, kinf_map_label,
+                                            (void *)"owner", &stage->err));
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_settle(stage);
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    stage_settle(stage);
+    assert_int_equal(stage->number, 0);
+    assert_string_equal(stage_value(stage, "default/x"), "2");
+    kinf_controller_free(stage->controller);
+    stage->controller = NULL;
+    kinf_informer_free(pruned);
+}
+
+static int apply_by_value(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    char value[16] = "";
+
+    (void)stage;
+    (void)!kinf_object_get_string(kinf_call_object(call), "data.value", value, sizeof value);
+    return kinf_call_apply(call, config_maps(call), "default", value,
+                           KINF_STR("{\"data\":{\"of\":\"us\"}}"), err);
+}
+
+/* Nobody would say that they are gone. */
+static void of_what_no_informer_selects_nothing_is_remembered(void **state)
+{
+    struct stage *stage = *state;
+    char json[64];
+
+    let_in();
+    stage->reconcile = apply_by_value;
+    start(stage);
+    for (int i = 0; i < 10; i++) {
+        snprintf(json, sizeof json, "{\"data\":{\"value\":\"x-%d\"}}", i);
+        stage_patch(stage, "a", json);
+        stage_settle(stage);
+    }
+    assert_true(stage_has(stage, "default/x-9"));
+    assert_int_equal(stage->controller->applied.objects.n_nodes, 0);
+}
+
 /* Something comes, and waits. */
 static void hold_back(struct stage *stage)
 {
@@ -834,6 +893,8 @@ int main(void)
         T(a_scale_of_what_an_informer_does_not_have_is_not_waited_for),
         T(a_token_is_no_write_to_its_account),
         T(an_eviction_is_not_waited_for),
+        T(what_the_cache_keeps_no_annotation_of_is_ours_all_the_same),
+        T(of_what_no_informer_selects_nothing_is_remembered),
         T(what_another_has_made_since_is_left_alone),
         T(a_refusal_that_could_not_be_looked_into_is_not_for_good),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
