@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MAX_MS ((int64_t)366 * 24 * 3600 * 1000)
-
 static const struct {
     const char *name; /* longer ones first: "ms" before "m" */
     int64_t ms;
@@ -39,12 +37,13 @@ bool kinf__duration_parse(const char *text, int64_t *ret_ms)
         int64_t number = 0, unit;
         const char *start = text;
 
-        for (; *text >= '0' && *text <= '9' && number <= MAX_MS; text++)
+        for (; *text >= '0' && *text <= '9' && number <= KINF__DURATION_MAX_MS; text++)
             number = number * 10 + (*text - '0');
-        if (text == start || (unit = read_unit(&text)) == 0 || number > MAX_MS / unit)
+        if (text == start || (unit = read_unit(&text)) == 0 ||
+            number > KINF__DURATION_MAX_MS / unit)
             return false;
         sum += number * unit;
-        if (sum > MAX_MS)
+        if (sum > KINF__DURATION_MAX_MS)
             return false;
     } while (*text != '\0');
     *ret_ms = sum;

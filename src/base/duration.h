@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define KINF__DURATION_MAX_MS ((int64_t)366 * 24 * 3600 * 1000)
+
 /* Returns false, and leaves *ret_ms alone, if the text is no duration or longer than a year. */
 bool kinf__duration_parse(const char *text, int64_t *ret_ms);
 

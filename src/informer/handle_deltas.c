@@ -174,8 +174,9 @@ static void handle_one(struct kinf__delta_target *target, const struct kinf_delt
         return;
     }
     stored = handle_state(target, delta->object, old, in_initial_list, batch);
-    /* In order, the store's resourceVersion follows even what does not change it. */
-    if (stored != NULL && (stored != old || is_in_order))
+    /* In order, the store's resourceVersion follows even what does not change it, if that is no object
+     * that was left out. */
+    if (stored != NULL && (stored != old || (is_in_order && rv_fits(delta->object))))
         kinf__batch_put(batch, stored);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/duration.h"
 #include "base/misuse.h"
 
 const char *kinf_informer_state_to_string(enum kinf_informer_state state)
@@ -46,6 +47,8 @@ bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial)
 
 void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_t now_ms)
 {
+    if (silent_after_ms > KINF__DURATION_MAX_MS)
+        silent_after_ms = KINF__DURATION_MAX_MS;
     *state = (struct kinf__state){ .begun_ms = now_ms,
                                    .stale_after_ms = silent_after_ms + silent_after_ms / 5 };
 }
@@ -89,6 +92,7 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
 void kinf__state_contact(struct kinf__state *state)
 {
     state->error = (struct kinf_error)KINF_ERROR_INIT;
+    state->n_refusals = 0;
 }
 
 void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)

@@ -137,10 +137,10 @@ static int copy_string(struct kinf__json_value metadata, struct kinf_str key, ch
     return 0;
 }
 
-/* -1 for what is no count. */
+/* -1 for what is no count, or cannot be meant. */
 static int64_t count_of(struct kinf__json_value value)
 {
-    char digits[20];
+    char digits[13];
 
     if (value.type != KINF__JSON_NUMBER || value.raw.len >= sizeof digits ||
         value.raw.bytes[0] == '-')

@@ -11,11 +11,14 @@
 #include <kinformer/object.h>
 
 #include "base/compiler.h"
+#include "base/duration.h"
 
 #define WATCH_TIMEOUT_MS 300000
 #define SILENT_AFTER_MS  150000
 #define BACKOFF_BASE_MS  800
 #define BACKOFF_MAX_MS   30000
+/* Of a whole state, as estimated; more is as much. */
+#define MAX_EXPECTED_BYTES 1e15
 
 /* One call: what handlers of events need besides the policy. */
 struct step {
@@ -198,12 +201,13 @@ static size_t limit_of_list(const struct kinf__policy *policy)
  * of it: then it is taken to be small, and found out if it is not. */
 static int64_t estimate_bytes(const struct kinf__policy_event *page)
 {
-    double per_item;
+    double per_item, n_bytes;
 
     if (page->n_remaining < 0 || page->n_items == 0)
         return 0;
     per_item = (double)page->n_bytes / (double)page->n_items;
-    return (int64_t)(per_item * ((double)page->n_items + (double)page->n_remaining));
+    n_bytes = per_item * ((double)page->n_items + (double)page->n_remaining);
+    return n_bytes < MAX_EXPECTED_BYTES ? (int64_t)n_bytes : (int64_t)MAX_EXPECTED_BYTES;
 }
 
 /* A server that has not reached the last version although it has handed out this one: its watch
@@ -628,6 +632,18 @@ static void on_gone(struct kinf__policy *policy, const struct step *step)
 
 /* --- the machine --- */
 
+/* "For ever" among them. */
+static void bound_times(struct kinf__policy_options *options)
+{
+    int64_t *const times_ms[] = { &options->watch_timeout_ms, &options->silent_after_ms,
+                                  &options->backoff_base_ms, &options->backoff_max_ms };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(times_ms); i++) {
+        if (*times_ms[i] > KINF__DURATION_MAX_MS)
+            *times_ms[i] = KINF__DURATION_MAX_MS;
+    }
+}
+
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options)
 {
     struct kinf__policy_options *o = &policy->options;
@@ -636,6 +652,7 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
     policy->unsupported_until_ms = INT64_MIN;
     policy->unasked_until_ms = INT64_MIN;
     policy->state = round_state(policy, 0);
+    bound_times(o);
     if (o->watch_timeout_ms == 0)
         o->watch_timeout_ms = WATCH_TIMEOUT_MS;
     if (o->silent_after_ms == 0)

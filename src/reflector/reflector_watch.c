@@ -105,6 +105,17 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
     return 0;
 }
 
+/* Who went on from a version before the last one, or from one that is none, as "0", would be told again what
+ * was told, or miss what was deleted. Where versions have no order the server is believed. */
+static bool is_ahead(const struct kinf__reflector *reflector, const char *rv)
+{
+    const char *last = reflector->policy.rv;
+    int order;
+
+    return kinf_rv_compare(last, last, &order, NULL) < 0 ||
+           (kinf_rv_compare(rv, last, &order, NULL) == 0 && order >= 0);
+}
+
 int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *ctx,
                                 struct kinf_error *err)
 {
@@ -115,6 +126,8 @@ int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *
     kinf__reflector_count(&reflector->n_bookmarks, 1);
     if (reflector->is_streaming)
         return ends_initial_events ? on_initial_end(reflector, rv, err) : 0;
+    if (!is_ahead(reflector, rv))
+        return 0;
     r = kinf_deltafifo_bookmark(reflector->options.fifo, rv, err);
     if (r < 0)
         return r;

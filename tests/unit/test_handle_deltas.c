@@ -330,6 +330,22 @@ static void version_of_the_store_is_that_of_the_last_delta(void **state)
     expect_version(f, "7");
 }
 
+/* That of the object before it says nothing. */
+static void what_is_left_out_does_not_set_the_version_back(void **state)
+{
+    struct informer_fixture *f = *state;
+    const struct kinf_delta bookmark = { .type = KINF_DELTA_BOOKMARK, .resource_version = "20" };
+    char version[100];
+
+    memset(version, '9', sizeof version - 1);
+    version[sizeof version - 1] = '\0';
+    make_by_hand(f, NULL);
+    handle_one(f, KINF_DELTA_ADDED, make_thing("x", "3"));
+    handle(f, &bookmark, 1);
+    handle_one(f, KINF_DELTA_UPDATED, make_thing("x", version));
+    expect_version(f, "20");
+}
+
 /* --- transform --- */
 
 static int count_transforms(const struct kinf_object *object, const struct kinf_object **ret_object,
@@ -503,6 +519,7 @@ int main(void)
         INFORMER_TEST_IN_ORDER(unchanged_objects_keep_their_stored_copies),
         INFORMER_TEST_BOTH(large_list_is_told_whole),
         INFORMER_TEST_IN_ORDER(resync_tells_syncing_handlers_all_that_is_stored),
+        INFORMER_TEST_IN_ORDER(what_is_left_out_does_not_set_the_version_back),
         INFORMER_TEST_IN_ORDER(version_of_the_store_is_that_of_the_last_delta),
         INFORMER_TEST_IN_ORDER(each_new_object_of_a_list_is_transformed_once),
         INFORMER_TEST_IN_ORDER(index_that_comes_amidst_a_list_has_all_of_it),

@@ -71,6 +71,32 @@ static void start_up_is_starting_listing_live(void **unused)
     expect(&state, &counts, 55, KINF_STATE_LIVE, 40, "");
 }
 
+static void what_is_never_silent_for_too_long_is_live(void **unused)
+{
+    struct kinf__state state;
+    struct kinf__state_counts counts = { .last_contact_ms = 30 };
+
+    (void)unused;
+    kinf__state_init(&state, INT64_MAX, 10);
+    kinf__state_synced(&state, 20);
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 20);
+    expect(&state, &counts, 1000000, KINF_STATE_LIVE, 20, "");
+}
+
+/* What it hears since is not in the store yet: there is nobody to be told of. */
+static void a_server_that_is_heard_refuses_no_more(void **unused)
+{
+    struct kinf__state state = begun_at(0);
+    struct kinf_error forbidden = failure(KINF_ERR_FORBIDDEN, "no");
+
+    (void)unused;
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &forbidden, 10);
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &forbidden, 20);
+    assert_non_null(kinf__state_refusal(&state));
+    kinf__state_contact(&state);
+    assert_null(kinf__state_refusal(&state));
+}
+
 static void stream_without_a_proof_is_stale(void **unused)
 {
     struct kinf__state state = live_at(100);
@@ -325,6 +351,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_up_is_starting_listing_live),
+        cmocka_unit_test(what_is_never_silent_for_too_long_is_live),
+        cmocka_unit_test(a_server_that_is_heard_refuses_no_more),
         cmocka_unit_test(stream_without_a_proof_is_stale),
         cmocka_unit_test(failure_is_backing_off_until_a_watch_is_open),
         cmocka_unit_test(refusal_stays_visible_while_it_is_tried_again),

@@ -33,6 +33,45 @@ static void a_version_that_does_not_fit_is_not_taken(void **state)
     policy_run_play(&run, "silent ?watch@100");
 }
 
+/* A list that is asked for again and again would never be whole. */
+static void a_count_that_cannot_be_meant_is_a_large_one(void **state)
+{
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_AUTO };
+    struct policy_run run = policy_run_new(&options);
+
+    (void)state;
+    policy_run_play(&run, "?list,100");
+    policy_run_tell(&run, (struct kinf__policy_event){ .type = KINF__POLICY_LIST_PAGE,
+                                                       .rv = "100",
+                                                       .continue_token = "c",
+                                                       .n_items = 1,
+                                                       .n_bytes = 5000,
+                                                       .n_remaining = INT64_MAX });
+    policy_run_play(&run, "?stream");
+}
+
+/* "For ever" is the library's word for no limit. */
+static void times_without_end_are_those_of_a_year(void **state)
+{
+    const struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST,
+                                                  .watch_timeout_ms = INT64_MAX,
+                                                  .silent_after_ms = INT64_MAX,
+                                                  .backoff_base_ms = INT64_MAX,
+                                                  .backoff_max_ms = INT64_MAX };
+    struct policy_run run = policy_run_new(&options);
+    struct kinf__policy_action action;
+
+    (void)state;
+    policy_run_play(&run, SYNCED);
+    for (uint64_t random = 0; random < 3; random++) {
+        kinf__policy_next(&run.policy, run.now_ms, random * (UINT64_MAX / 2), &action);
+        assert_int_equal(action.type, KINF__DO_WATCH);
+        assert_in_range(action.timeout_s, 366 * 24 * 3600, 2 * 366 * 24 * 3600);
+        assert_true(action.total_timeout_ms >= action.timeout_s * 1000);
+        assert_true(action.idle_timeout_ms > INT64_C(300) * 24 * 3600 * 1000);
+    }
+}
+
 static void waits_double_with_jitter_up_to_twice_the_cap(void **state)
 {
     static const int64_t delays[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
@@ -489,7 +528,11 @@ static const struct kinf_error *any_error(struct any_server *server)
 static struct kinf__policy_event any_page(struct any_server *server, enum answer answer,
                                           const struct kinf__policy_action *action)
 {
-    struct kinf__policy_event event = { .type = KINF__POLICY_LIST_PAGE, .n_remaining = 7 };
+    static const int64_t remainders[] = { -1, 7, INT64_MAX };
+    struct kinf__policy_event event = {
+        .type = KINF__POLICY_LIST_PAGE,
+        .n_remaining = remainders[test_random_next(server->random) % KINF__ARRAY_LEN(remainders)],
+    };
 
     if (answer == ANSWER_NO_LIST || answer == ANSWER_ERROR || answer == ANSWER_REFUSED)
         return (struct kinf__policy_event){ .type = KINF__POLICY_LIST_FAILED,
@@ -845,6 +888,8 @@ static void every_state_and_event_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_count_that_cannot_be_meant_is_a_large_one),
+        cmocka_unit_test(times_without_end_are_those_of_a_year),
         cmocka_unit_test(a_version_that_does_not_fit_is_not_taken),
         cmocka_unit_test(waits_double_with_jitter_up_to_twice_the_cap),
         cmocka_unit_test(a_cap_below_the_first_wait_is_that),

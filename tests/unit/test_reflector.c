@@ -48,6 +48,25 @@ static void it_lists_and_watches_from_the_lists_version(void **state)
     reflector_tear_down(&f);
 }
 
+/* From "0" on a server would tell what there is, and not what was deleted; from 5 on, what was told. */
+static void a_bookmark_that_goes_back_is_not_followed(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", "", POD("a", "3")) },
+        { .body = EVENT("MODIFIED", POD("a", "12")) BOOKMARK("0") BOOKMARK("5") BOOKMARK("x") },
+        { .body = BOOKMARK("20") },
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    reflector_start(&f);
+    reflector_expect_targets(&f, 4,
+                             "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("12") WATCH_FROM("20"));
+    reflector_tear_down(&f);
+}
+
 static void selectors_and_the_namespace_are_in_every_request(void **state)
 {
     static const struct test_reply replies[] = {
@@ -833,6 +852,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_lists_and_watches_from_the_lists_version),
+        cmocka_unit_test(a_bookmark_that_goes_back_is_not_followed),
         cmocka_unit_test(selectors_and_the_namespace_are_in_every_request),
         cmocka_unit_test(a_clean_end_watches_on_from_the_last_version),
         cmocka_unit_test(unchanged_objects_keep_their_stored_copy),
