@@ -74,10 +74,10 @@ def machine():
 
 def measure(name, function, asked):
     """The measurement, with what it was taken on; of a noisy machine `load` tells."""
-    load, began = os.getloadavg()[0], time.monotonic()
+    load, began, tree = os.getloadavg()[0], time.monotonic(), commit()
     print(f"{name} ...", flush=True)
     found = function(asked)
-    found |= {"commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(), "load": round(load, 1),
+    found |= {"commit": tree, "date": datetime.date.today().isoformat(), "machine": machine(), "load": round(load, 1),
               "seconds": round(time.monotonic() - began)}
     print(report.text_of(name, found), flush=True)
     return found
