@@ -304,10 +304,18 @@ static int handshake_error(const struct peer *peer, const struct kinf_client *cl
                            peer->what, client->host, detail);
 }
 
+/* Of a proxy that it cannot use curl says the whole URL, and a password with it. */
+static const char *words_of(CURLcode result, const char *detail)
+{
+    if (strncmp(detail, "Unsupported proxy", 17) == 0)
+        return "the proxy's address is not understood";
+    return *detail == '\0' || strchr(detail, '@') != NULL ? curl_easy_strerror(result) : detail;
+}
+
 int kinf__connection_error(CURL *easy, CURLcode result, const struct kinf_client *client,
                            const char *detail, struct kinf_error *err)
 {
-    const char *words = *detail != '\0' ? detail : curl_easy_strerror(result);
+    const char *words = words_of(result, detail);
     struct peer peer = peer_of(easy);
     int code;
 

@@ -39,7 +39,7 @@ KINF_MUST_CHECK int kinf__connection_append_url(const struct kinf_client *client
                                                 struct kinf_str target, struct kinf__buffer *url,
                                                 struct curl_slist **connect_to);
 
-/* `detail` is curl's own text, may be "". Returns KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_TIMEOUT
+/* `detail` is curl's own text, may be ""; where it could tell a password, it is left out. Returns KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_TIMEOUT
  * or KINF_ERR_NO_MEMORY. */
 int kinf__connection_error(CURL *easy, CURLcode result, const struct kinf_client *client,
                            const char *detail, struct kinf_error *err);

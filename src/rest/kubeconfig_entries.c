@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <curl/curl.h>
+
 #include "base/error.h"
 #include "rest/kubeconfig_priv.h"
 
@@ -49,20 +51,51 @@ static int check_server(const struct kinf__kubeconfig_entry *cluster, const char
 }
 
 /* As Go knows them. */
-static int check_proxy(const struct kinf__kubeconfig_entry *cluster, const char *url,
-                       struct kinf_error *err)
+static bool has_proxy_scheme(const char *url)
 {
     static const char *const schemes[] = { "http://", "https://", "socks5://", "socks5h://" };
 
-    if (url == NULL)
-        return 0;
     for (size_t i = 0; i < KINF__ARRAY_LEN(schemes); i++) {
         if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
-            return 0;
+            return true;
     }
-    return kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file,
-                            kinf__yaml_get(cluster->fields, "proxy-url"),
-                            "proxy-url: it begins with none of http://, https://, socks5://");
+    return false;
+}
+
+/* An '@' behind the host means that a '/' of the password was taken for the host's end. */
+static CURLUcode parse_proxy(const char *url)
+{
+    const char *authority = strstr(url, "://") + 3;
+    CURLU *parsed = curl_url();
+    CURLUcode status = parsed != NULL
+                           ? curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME)
+                           : CURLUE_OUT_OF_MEMORY;
+
+    curl_url_cleanup(parsed);
+    return status == CURLUE_OK && strchr(authority + strcspn(authority, "/?#"), '@') != NULL
+               ? CURLUE_MALFORMED_INPUT
+               : status;
+}
+
+/* What curl does not understand it would quote, with the password. */
+static int check_proxy(const struct kinf__kubeconfig_entry *cluster, const char *url,
+                       struct kinf_error *err)
+{
+    const char *wrong = NULL;
+    CURLUcode status;
+
+    if (url == NULL)
+        return 0;
+    if (!has_proxy_scheme(url))
+        wrong = "it begins with none of http://, https://, socks5://";
+    else if ((status = parse_proxy(url)) == CURLUE_OUT_OF_MEMORY)
+        return kinf__error_no_memory(err);
+    else if (status != CURLUE_OK)
+        wrong = "it is no URL; a '/' in a name or a password is written %2F, an '@' %40";
+    return wrong == NULL ? 0
+                         : kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file,
+                                            kinf__yaml_get(cluster->fields, "proxy-url"),
+                                            "proxy-url: %s", wrong);
 }
 
 int kinf__kubeconfig_read_cluster(const struct kinf__kubeconfig_entry *cluster,

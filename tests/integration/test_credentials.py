@@ -436,6 +436,9 @@ class Secrecy(Case):
         self.refused(self.kubeconfig({"token": token("admin")},
                                      cluster_fields={"proxy-url": f"http://me:{PROXY_PASSWORD}@127.0.0.1:1"}),
                      "cannot connect")
+        self.refused(self.kubeconfig({"token": token("admin")},
+                                     cluster_fields={"proxy-url": f"http://me:{PROXY_PASSWORD}/@127.0.0.1:1"}),
+                     "proxy-url: it is no URL")
         self.refused(self.kubeconfig({"client-certificate-data": base64.b64encode(pki("admin.crt").encode()).decode(),
                                       "client-key-data": base64.b64encode(pki("user.key").encode()).decode()}),
                      "does not belong")

@@ -610,6 +610,28 @@ static void the_proxy_of_the_kubeconfig_is_taken(void **state)
     end(&f);
 }
 
+/* curl quotes them whole. */
+static void no_error_tells_a_proxys_password(void **state)
+{
+    static const struct test_reply ok = { .body = "ok" };
+    static const char *const proxies[] = { "http://me:s3cret/word@127.0.0.1:1",
+                                           "me:s3cret/word@127.0.0.1:1",
+                                           "ftp://me:s3cret@127.0.0.1:1", "ftp://s3cret" };
+    struct fixture f;
+
+    (void)state;
+    begin_with(&f, &ok);
+    use(&f, "http://cluster.invalid:8080", "");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(proxies); i++) {
+        assert_int_equal(setenv("http_proxy", proxies[i], 1), 0);
+        assert_int_equal(get(&f), KINF_ERR_NETWORK);
+        if (strstr(f.err.message, "s3cret") != NULL || strstr(f.err.message, "proxy") == NULL)
+            fail_msg("%s", f.err.message);
+    }
+    unsetenv("http_proxy");
+    end(&f);
+}
+
 static void *set_soon(void *ctx)
 {
     struct timespec delay = { 0, 30 * 1000 * 1000 };
@@ -741,6 +763,7 @@ int main(void)
         cmocka_unit_test(a_slow_callback_is_no_silence),
         cmocka_unit_test(a_pause_is_told_before_the_wait),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
+        cmocka_unit_test(no_error_tells_a_proxys_password),
         cmocka_unit_test(the_waker_ends_every_wait),
         cmocka_unit_test(a_body_that_never_pauses_can_be_left),
         cmocka_unit_test(the_waker_ends_resolving),

@@ -504,6 +504,9 @@ static void fields_that_cannot_be_meant_are_named(void **state)
         { "", "    as: a\n    as-user-extra: {k: v}\n", KINF_ERR_CONFIG, { ":11:24", "list" } },
         { "    proxy-url: ftp://a\n", "", KINF_ERR_CONFIG, { ":7:16", "socks5://" } },
         { "    proxy-url: a:3128\n", "", KINF_ERR_CONFIG, { ":7:16", "proxy-url" } },
+        { "    proxy-url: http://a:port\n", "", KINF_ERR_CONFIG, { ":7:16", "no URL" } },
+        { "    proxy-url: http://me:pa/ss@a:3128\n", "", KINF_ERR_CONFIG, { ":7:16", "%2F" } },
+        { "    proxy-url: http://me:1/2@a:3128\n", "", KINF_ERR_CONFIG, { ":7:16", "%2F" } },
         { "", "    username: u\n    token: t\n", KINF_ERR_CONFIG, { "exclude each other", "u" } },
         { "",
           "    exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}\n",
@@ -544,6 +547,23 @@ static void fields_that_cannot_be_meant_are_named(void **state)
         const char *path = write_fields(rows[i].cluster, rows[i].user);
 
         assert_refused(path, NULL, rows[i].code, WORDS(path, rows[i].words[0], rows[i].words[1]));
+    }
+}
+
+static void a_proxy_may_have_an_escaped_password(void **state)
+{
+    static const char *const proxies[] = { "http://p", "https://me:p%2Fw%40@p.example:3128/",
+                                           "socks5h://me@[fd00::1]:1080" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++) {
+        struct kinf__cluster_config config;
+        char cluster[128];
+
+        snprintf(cluster, sizeof cluster, "    proxy-url: '%s'\n", proxies[i]);
+        config = load(write_fields(cluster, ""), NULL);
+        assert_string_equal(config.proxy_url, proxies[i]);
+        kinf__cluster_config_release(&config);
     }
 }
 
@@ -796,6 +816,10 @@ static void no_message_tells_a_secret(void **state)
         { "", "    password: {a: s3cret}\n" },
         { "", "    s3cret\n" },
         { "", "    client-key-data: s3cret\n" },
+        { "    proxy-url: ftp://me:s3cret@proxy:3128\n", "" },
+        { "    proxy-url: http://me:s3cret/word@proxy:3128\n", "" },
+        { "    proxy-url: https://me:1?s3cret@proxy:3128\n", "" },
+        { "    proxy-url: socks5://me:1#s3cret@proxy:3128\n", "" },
     };
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__cluster_config config;
@@ -1011,6 +1035,7 @@ int main(void)
         IN_FOLDER(a_name_twice_in_one_file_is_refused),
         IN_FOLDER(impersonation_becomes_headers),
         IN_FOLDER(fields_that_cannot_be_meant_are_named),
+        IN_FOLDER(a_proxy_may_have_an_escaped_password),
         IN_FOLDER(a_plugin_is_read_with_its_arguments),
         IN_FOLDER(a_plugin_without_a_slash_is_left_to_path),
         IN_FOLDER(whoever_has_a_credential_needs_no_plugin),
