@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "rest/kubeconfig_priv.h"
@@ -300,6 +301,51 @@ static int add_files(struct files *files, const char *path, struct kinf_error *e
     return add_home(files, err);
 }
 
+static bool is_empty(const struct kinf__yaml *file)
+{
+    static const char *const keys[] = { "contexts", "clusters", "users", "current-context" };
+    const struct kinf__yaml_node *root = kinf__yaml_root(file);
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(keys); i++) {
+        const struct kinf__yaml_node *node = kinf__yaml_get(root, keys[i]);
+
+        if (node != NULL && (node->n_items != 0 || node->text.len != 0))
+            return false;
+    }
+    return root->type == KINF__YAML_MAPPING || kinf__yaml_is_null(root);
+}
+
+static bool are_empty(const struct files *files)
+{
+    for (size_t i = 0; i < files->n_items; i++) {
+        if (!is_empty(files->items[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_entry_named(const struct kinf_client_options *options)
+{
+    return given(options->context) != NULL || given(options->cluster) != NULL ||
+           given(options->user) != NULL;
+}
+
+/* As upstream, files that nobody names and that say nothing are none in a pod with a token. */
+static int find_whether_files_count(const struct files *files,
+                                    const struct kinf_client_options *options, bool *ret_count,
+                                    struct kinf_error *err)
+{
+    KINF__AUTO_FREE char *token_file = NULL;
+    int failed = 0;
+
+    *ret_count = files->n_items != 0;
+    if (!*ret_count || options->kubeconfig != NULL || is_entry_named(options) || !are_empty(files))
+        return 0;
+    failed = kinf__in_cluster_token_file(&token_file, err);
+    *ret_count = token_file == NULL || access(token_file, F_OK) != 0;
+    return failed;
+}
+
 /* What is asked for by name can only be in a kubeconfig. */
 static int missing_name(const struct kinf_client_options *options, struct kinf_error *err)
 {
@@ -320,14 +366,16 @@ static int load(struct files *files, const struct kinf_client_options *options,
                 struct kinf__cluster_config *config, struct kinf_error *err)
 {
     const char *list = getenv("KUBECONFIG");
+    bool do_files_count = false;
     int failed = add_files(files, options->kubeconfig, err);
 
+    if (failed == 0)
+        failed = find_whether_files_count(files, options, &do_files_count, err);
     if (failed < 0)
         return failed;
-    if (files->n_items != 0)
+    if (do_files_count)
         return resolve(files, options, config, err);
-    if (given(options->context) != NULL || given(options->cluster) != NULL ||
-        given(options->user) != NULL)
+    if (is_entry_named(options))
         return missing_name(options, err);
     if (kinf__in_cluster_is_possible())
         return kinf__in_cluster_load(config, err);

@@ -336,6 +336,49 @@ static void a_pod_finds_its_service_account(void **state)
     kinf__cluster_config_release(&config);
 }
 
+/* As upstream, but a file that is named has to be one. */
+static void an_empty_kubeconfig_is_none_in_a_pod(void **state)
+{
+    static const char *const empty[] = {
+        "", "---\n", "{}\n", "apiVersion: v1\nkind: Config\npreferences: {}\n",
+        "clusters: []\ncontexts: null\nusers: []\ncurrent-context: \"\"\n"
+    };
+    static const char *const others[] = { "users: [{name: u}]\n",
+                                          "contexts: [{name: x}]\n",
+                                          "clusters: [{name: c}]\n",
+                                          "current-context: x\n",
+                                          "hello\n",
+                                          "[a]\n" };
+    struct kinf__cluster_config config;
+    char list[300];
+
+    (void)state;
+    write_file("token", "t");
+    write_file("ca.crt", "the ca");
+    kinf__in_cluster_dir = folder;
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    snprintf(list, sizeof list, "/dev/null:%s", path_of("config"));
+    setenv("KUBECONFIG", list, 1);
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        const char *path = write_file("config", empty[i]);
+
+        config = load(NULL, NULL);
+        assert_string_equal(config.server, "https://10.0.0.1:443");
+        assert_string_equal(config.cluster_source, "in-cluster");
+        kinf__cluster_config_release(&config);
+        assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, "no contexts"));
+        assert_refused(NULL, "x", KINF_ERR_CONFIG, WORDS("/dev/null", "context 'x'"));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        write_file("config", others[i]);
+        assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("context"));
+    }
+    write_file("config", "");
+    assert_int_equal(unlink(path_of("token")), 0);
+    assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("/dev/null", "no contexts"));
+}
+
 static void what_is_wrong_is_named(void **state)
 {
     static const struct {
@@ -1026,6 +1069,7 @@ int main(void)
         IN_FOLDER(of_a_list_the_first_file_counts_entry_by_entry),
         IN_FOLDER(the_home_folder_is_the_default),
         IN_FOLDER(a_pod_finds_its_service_account),
+        IN_FOLDER(an_empty_kubeconfig_is_none_in_a_pod),
         IN_FOLDER(what_is_wrong_is_named),
         IN_FOLDER(base64_may_be_a_block_of_lines),
         IN_FOLDER(what_is_no_base64_of_a_text_is_named),
