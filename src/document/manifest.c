@@ -35,10 +35,6 @@ struct scalar {
 };
 
 static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
-static const char *const truths[] = { "true", "True", "TRUE", "yes", "Yes", "YES",
-                                      "on",   "On",   "ON",   "y",   "Y",   NULL };
-static const char *const untruths[] = { "false", "False", "FALSE", "no", "No", "NO",
-                                        "off",   "Off",   "OFF",   "n",  "N",  NULL };
 static const char *const infinities[] = { ".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
                                           "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
                                           ".NaN",  ".NAN",  NULL };
@@ -127,15 +123,15 @@ static bool read_number(struct kinf_str text, char ret_number[JSON_NUMBER_SIZE])
 
 static void read_scalar(const struct kinf__yaml_node *node, struct scalar *scalar)
 {
-    bool truth = is_one_of(node->text, truths);
+    bool is_true;
 
     scalar->type = SCALAR_TEXT;
     scalar->text = node->text.bytes;
     if (node->is_quoted)
         return;
-    if (truth || is_one_of(node->text, untruths)) {
+    if (kinf__yaml_is_old_bool(node, &is_true)) {
         scalar->type = SCALAR_BOOL;
-        scalar->text = truth ? "true" : "false";
+        scalar->text = is_true ? "true" : "false";
     } else if (is_one_of(node->text, nulls)) {
         scalar->type = SCALAR_NULL;
     } else if (is_one_of(node->text, infinities)) {

@@ -14,13 +14,24 @@
 
 /* --- YAML as JSON --- */
 
-/* What is not quoted and reads as JSON's true, false, null or a number is that. */
+/* What is not quoted and reads as a number of JSON is one. */
 static bool is_literal(const struct kinf__yaml_node *node)
 {
     size_t len;
 
     return !node->is_quoted && node->text.len != 0 && strchr("\"[{", *node->text.bytes) == NULL &&
            kinf__json_scan_all(node->text, 1, &len) == 0;
+}
+
+/* The name of a member is a text in JSON, also where it is none in YAML. */
+static int append_name(struct kinf__buffer *json, const struct kinf__yaml_node *key)
+{
+    struct kinf_str text = key->text;
+    bool is_true;
+
+    if (kinf__yaml_is_old_bool(key, &is_true))
+        text = is_true ? KINF_STR("true") : KINF_STR("false");
+    return kinf__quote(json, text) < 0 ? KINF_ERR_NO_MEMORY : kinf__buffer_append(json, ":", 1);
 }
 
 static int append_json(struct kinf__buffer *json, const struct kinf__yaml_node *node);
@@ -33,9 +44,8 @@ static int append_items(struct kinf__buffer *json, const struct kinf__yaml_node 
     for (size_t i = 0; failed == 0 && i < node->n_items; i++) {
         if (i != 0)
             failed = kinf__buffer_append(json, ",", 1);
-        if (failed == 0 && is_mapping &&
-            (failed = kinf__quote(json, kinf_str_from(node->items[2 * i]->text.bytes))) == 0)
-            failed = kinf__buffer_append(json, ":", 1);
+        if (failed == 0 && is_mapping)
+            failed = append_name(json, node->items[2 * i]);
         if (failed == 0)
             failed = append_json(json, node->items[is_mapping ? 2 * i + 1 : i]);
     }
@@ -45,8 +55,12 @@ static int append_items(struct kinf__buffer *json, const struct kinf__yaml_node 
 /* The tree's depth is limited (yaml.h), so this is, too. */
 static int append_json(struct kinf__buffer *json, const struct kinf__yaml_node *node)
 {
+    bool is_true;
+
     if (kinf__yaml_is_null(node))
         return kinf__buffer_append_str(json, KINF_STR("null"));
+    if (kinf__yaml_is_old_bool(node, &is_true))
+        return kinf__buffer_append_str(json, is_true ? KINF_STR("true") : KINF_STR("false"));
     if (node->type != KINF__YAML_SCALAR)
         return append_items(json, node);
     return is_literal(node) ? kinf__buffer_append_str(json, node->text)
@@ -233,8 +247,8 @@ static int read_plugin(const struct kinf__kubeconfig_entry *exec,
         (failed = read_args(exec, &plugin->args, err)) < 0 ||
         (failed = read_env(exec, &plugin->env, err)) < 0 ||
         (failed = kinf__kubeconfig_string(exec, "installHint", &plugin->install_hint, err)) < 0 ||
-        (failed = kinf__yaml_read_bool(exec->file, exec->fields, "provideClusterInfo",
-                                       &wants_cluster, err)) < 0)
+        (failed = kinf__yaml_read_old_bool(exec->file, exec->fields, "provideClusterInfo",
+                                           &wants_cluster, err)) < 0)
         return failed;
     if (wants_cluster && (plugin->cluster_json = make_cluster_json(cluster, config)) == NULL)
         return kinf__error_no_memory(err);

@@ -109,8 +109,9 @@ int kinf__kubeconfig_read_cluster(const struct kinf__kubeconfig_entry *cluster,
                                           err)) < 0 ||
         (failed = kinf__kubeconfig_string(cluster, "proxy-url", &config->proxy_url, err)) < 0 ||
         (failed = check_proxy(cluster, config->proxy_url, err)) < 0 ||
-        (failed = kinf__yaml_read_bool(cluster->file, cluster->fields, "insecure-skip-tls-verify",
-                                       &config->insecure_skip_tls_verify, err)) < 0 ||
+        (failed =
+             kinf__yaml_read_old_bool(cluster->file, cluster->fields, "insecure-skip-tls-verify",
+                                      &config->insecure_skip_tls_verify, err)) < 0 ||
         (failed = check_authority_is_written(cluster, err)) < 0 ||
         (failed =
              kinf__kubeconfig_pem(cluster, "certificate-authority", "certificate-authority-data",

@@ -69,6 +69,10 @@ const char *kinf__yaml_file(const struct kinf__yaml *yaml);
 /* Whether it is absent or written as nothing, ~ or null. NULL is null. */
 bool kinf__yaml_is_null(const struct kinf__yaml_node *node);
 
+/* Whether it is a boolean of YAML 1.1, which kubectl reads: unquoted true, yes, on or y, false, no,
+ * off or n, each also as True and TRUE. If so *ret_truth is which. */
+bool kinf__yaml_is_old_bool(const struct kinf__yaml_node *node, bool *ret_truth);
+
 /* The value of a key, or NULL if it is absent or null. `mapping` may be NULL. */
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping,
                                              const char *key);
@@ -88,6 +92,10 @@ KINF_MUST_CHECK int kinf__yaml_read_string(const struct kinf__yaml *yaml,
 KINF_MUST_CHECK int kinf__yaml_read_bool(const struct kinf__yaml *yaml,
                                          const struct kinf__yaml_node *mapping, const char *key,
                                          bool *ret_truth, struct kinf_error *err);
+/* The same, or a boolean of YAML 1.1: for files that others read, too. */
+KINF_MUST_CHECK int kinf__yaml_read_old_bool(const struct kinf__yaml *yaml,
+                                             const struct kinf__yaml_node *mapping, const char *key,
+                                             bool *ret_truth, struct kinf_error *err);
 KINF_MUST_CHECK int kinf__yaml_read_uint(const struct kinf__yaml *yaml,
                                          const struct kinf__yaml_node *mapping, const char *key,
                                          uint64_t max, uint64_t *ret_number,

@@ -24,6 +24,28 @@ bool kinf__yaml_is_null(const struct kinf__yaml_node *node)
            kinf_str_equal(node->text, KINF_STR("null"));
 }
 
+bool kinf__yaml_is_old_bool(const struct kinf__yaml_node *node, bool *ret_truth)
+{
+    /* As go-yaml knows them: of "yEs" it makes a text. */
+    static const char *const words[][2] = {
+        { "true", "false" }, { "True", "False" }, { "TRUE", "FALSE" }, { "yes", "no" },
+        { "Yes", "No" },     { "YES", "NO" },     { "on", "off" },     { "On", "Off" },
+        { "ON", "OFF" },     { "y", "n" },        { "Y", "N" },
+    };
+
+    if (node->type != KINF__YAML_SCALAR || node->is_quoted)
+        return false;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(words); i++) {
+        bool is_true = kinf_str_equal(node->text, kinf_str_from(words[i][0]));
+
+        if (is_true || kinf_str_equal(node->text, kinf_str_from(words[i][1]))) {
+            *ret_truth = is_true;
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping, const char *key)
 {
     if (mapping == NULL || mapping->type != KINF__YAML_MAPPING)
@@ -87,6 +109,16 @@ int kinf__yaml_read_bool(const struct kinf__yaml *yaml, const struct kinf__yaml_
         return expected(yaml, node, key, "true or false", err);
     *ret_truth = node->text.len == 4;
     return 0;
+}
+
+int kinf__yaml_read_old_bool(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
+                             const char *key, bool *ret_truth, struct kinf_error *err)
+{
+    const struct kinf__yaml_node *node = kinf__yaml_get(mapping, key);
+
+    return node != NULL && kinf__yaml_is_old_bool(node, ret_truth)
+               ? 0
+               : kinf__yaml_read_bool(yaml, mapping, key, ret_truth, err);
 }
 
 int kinf__yaml_read_uint(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,

@@ -96,6 +96,20 @@ static void assert_refused(const char *path, const char *context, int code,
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
+/* A file with one context, whose cluster and user have these fields. */
+static const char *write_fields(const char *cluster, const char *user)
+{
+    char text[2048];
+
+    snprintf(text, sizeof text,
+             "current-context: x\n"
+             "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+             "clusters:\n- name: c\n  cluster:\n    server: https://a\n%s"
+             "users:\n- name: u\n  user:\n%s",
+             cluster, user);
+    return write_file("config", text);
+}
+
 /* "ca", "cert" and "key" in base64. */
 static const char kind_config[] = "apiVersion: v1\n"
                                   "clusters:\n"
@@ -290,6 +304,32 @@ static void what_kubectl_reads_is_read(void **state)
     kinf__cluster_config_release(&config);
 }
 
+/* As templates of others write them. */
+static void yamls_other_booleans_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+        bool truth;
+    } rows[] = { { "True", true }, { "yes", true },  { "ON", true }, { "y", true },
+                 { "No", false },  { "off", false }, { "n", false }, { "'true'", true } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kinf__cluster_config config;
+        char cluster[64], user[192];
+
+        snprintf(cluster, sizeof cluster, "    insecure-skip-tls-verify: %s\n", rows[i].text);
+        snprintf(user, sizeof user,
+                 "    exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
+                 "command: x, provideClusterInfo: %s}\n",
+                 rows[i].text);
+        config = load(write_fields(cluster, user), NULL);
+        assert_int_equal(config.insecure_skip_tls_verify, rows[i].truth);
+        assert_int_equal(config.exec->cluster_json != NULL, rows[i].truth);
+        kinf__cluster_config_release(&config);
+    }
+}
+
 static void the_home_folder_is_the_default(void **state)
 {
     struct kinf__cluster_config config;
@@ -428,20 +468,6 @@ static void what_is_wrong_is_named(void **state)
     }
     assert_refused(path_of("absent"), NULL, KINF_ERR_CONFIG, WORDS("absent", "No such file"));
     assert_refused(folder, NULL, KINF_ERR_CONFIG, WORDS(folder, "Is a directory"));
-}
-
-/* A file with one context, whose cluster and user have these fields. */
-static const char *write_fields(const char *cluster, const char *user)
-{
-    char text[2048];
-
-    snprintf(text, sizeof text,
-             "current-context: x\n"
-             "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
-             "clusters:\n- name: c\n  cluster:\n    server: https://a\n%s"
-             "users:\n- name: u\n  user:\n%s",
-             cluster, user);
-    return write_file("config", text);
 }
 
 static void base64_may_be_a_block_of_lines(void **state)
@@ -617,7 +643,8 @@ static void a_plugin_is_read_with_its_arguments(void **state)
                      "    certificate-authority-data: Y2E=\n    extensions:\n"
                      "    - {name: other, extension: {x: y}}\n"
                      "    - name: client.authentication.k8s.io/exec\n"
-                     "      extension: {audience: 'a\"b', n: [1, -2.5, '3', 0x1, ~, true, yes]}\n",
+                     "      extension: {audience: 'a\"b', of: [1, -2.5, '3', 0x1, ~, true, Yes,"
+                     " off, 'yes', yEs], on: 1}\n",
                      "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
                      "      interactiveMode: IfAvailable\n      command: bin/plugin\n"
                      "      args: [token, --cluster, c]\n"
@@ -636,11 +663,12 @@ static void a_plugin_is_read_with_its_arguments(void **state)
     assert_string_equal(config.exec->env.items[0], "A=b=c");
     assert_string_equal(config.exec->env.items[1], "EMPTY=");
     assert_string_equal(config.exec->install_hint, "ask someone");
-    assert_string_equal(config.exec->cluster_json,
-                        "{\"server\":\"https://a\",\"tls-server-name\":\"other\","
-                        "\"certificate-authority-data\":\"Y2E=\","
-                        "\"proxy-url\":\"socks5://p:1\",\"config\":{\"audience\":\"a\\\"b\","
-                        "\"n\":[1,-2.5,\"3\",\"0x1\",null,true,\"yes\"]}}");
+    assert_string_equal(
+        config.exec->cluster_json,
+        "{\"server\":\"https://a\",\"tls-server-name\":\"other\","
+        "\"certificate-authority-data\":\"Y2E=\","
+        "\"proxy-url\":\"socks5://p:1\",\"config\":{\"audience\":\"a\\\"b\","
+        "\"of\":[1,-2.5,\"3\",\"0x1\",null,true,true,false,\"yes\",\"yEs\"],\"true\":1}}");
     kinf__cluster_config_release(&config);
 }
 
@@ -1066,6 +1094,7 @@ int main(void)
         IN_FOLDER(of_several_files_the_right_one_is_named),
         IN_FOLDER(a_current_context_that_is_none_is_blamed_on_its_file),
         IN_FOLDER(what_kubectl_reads_is_read),
+        IN_FOLDER(yamls_other_booleans_are_read),
         IN_FOLDER(of_a_list_the_first_file_counts_entry_by_entry),
         IN_FOLDER(the_home_folder_is_the_default),
         IN_FOLDER(a_pod_finds_its_service_account),

@@ -398,11 +398,47 @@ static void cut_text_is_an_error_or_a_smaller_document(void **state)
     }
 }
 
+/* As go-yaml, which kubectl reads with, has them. */
+static void booleans_of_others_are_read_where_they_are_asked_for(void **state)
+{
+    static const struct {
+        const char *text;
+        int truth; /* negative: it is none */
+    } rows[] = {
+        { "true", 1 },    { "True", 1 },     { "TRUE", 1 },   { "yes", 1 },   { "Yes", 1 },
+        { "YES", 1 },     { "on", 1 },       { "On", 1 },     { "ON", 1 },    { "y", 1 },
+        { "Y", 1 },       { "false", 0 },    { "False", 0 },  { "FALSE", 0 }, { "no", 0 },
+        { "No", 0 },      { "NO", 0 },       { "off", 0 },    { "Off", 0 },   { "OFF", 0 },
+        { "n", 0 },       { "N", 0 },        { "'true'", 1 }, { "'no'", -1 }, { "tRUE", -1 },
+        { "'True'", -1 }, { "oN", -1 },      { "yep", -1 },   { "1", -1 },    { "[on]", -1 },
+        { "{}", -1 },     { "!!str y", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        struct kinf__yaml *yaml;
+        struct kinf_error err = KINF_ERROR_INIT;
+        bool truth = rows[i].truth == 0;
+        int failed;
+
+        snprintf(text, sizeof text, "k: %s\n", rows[i].text);
+        yaml = parse(text);
+        failed = kinf__yaml_read_old_bool(yaml, kinf__yaml_root(yaml), "k", &truth, &err);
+        assert_int_equal(failed, rows[i].truth < 0 ? KINF_ERR_CONFIG : 0);
+        assert_int_equal(truth, rows[i].truth > 0);
+        if (failed < 0)
+            assert_non_null(strstr(err.message, "k: true or false is expected"));
+        assert_int_equal(kinf__yaml_read_old_bool(yaml, NULL, "k", &truth, &err), 0);
+        kinf__yaml_free(yaml);
+    }
+}
+
 static void typed_fields_say_what_they_expect(void **state)
 {
     struct kinf__yaml *yaml =
         parse("s: text\nyes: true\nquoted: 'false'\nbad: maybe\nn: 42\nd: 1m30s\nseq: [a]\n"
-              "map: {a: b}\nnothing: ~\nneg: -1\nbig: 18446744073709551616\n");
+              "map: {a: b}\nnothing: ~\nneg: -1\nbig: 18446744073709551616\non: On\n");
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *node = NULL;
     struct kinf_error err = KINF_ERROR_INIT;
     const char *text = "before";
@@ -423,6 +459,7 @@ static void typed_fields_say_what_they_expect(void **state)
     assert_false(truth);
     assert_int_equal(kinf__yaml_read_bool(yaml, root, "bad", &truth, &err), KINF_ERR_CONFIG);
     assert_string_equal(err.message, "f:4:6: bad: true or false is expected, not 'maybe'");
+    assert_int_equal(kinf__yaml_read_bool(yaml, root, "on", &truth, &err), KINF_ERR_CONFIG);
     assert_int_equal(kinf__yaml_read_uint(yaml, root, "n", 42, &number, &err), 0);
     assert_int_equal(number, 42);
     assert_int_equal(kinf__yaml_read_uint(yaml, root, "n", 41, &number, &err), KINF_ERR_CONFIG);
@@ -584,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_doubled_key_is_found_among_many),
         cmocka_unit_test(size_is_limited),
         cmocka_unit_test(cut_text_is_an_error_or_a_smaller_document),
+        cmocka_unit_test(booleans_of_others_are_read_where_they_are_asked_for),
         cmocka_unit_test(typed_fields_say_what_they_expect),
         cmocka_unit_test(an_empty_number_is_none),
         cmocka_unit_test(messages_have_one_line_and_no_secret),
