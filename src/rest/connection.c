@@ -133,15 +133,6 @@ static const char *proxy_for(const struct kinf_client *client)
                : client->config.proxy_url;
 }
 
-/* Splits the server's URL around its host: "https://", "host:port", "/prefix". */
-static struct kinf_str authority_of(const char *server)
-{
-    const char *start = strstr(server, "://");
-
-    start = start != NULL ? start + 3 : server;
-    return (struct kinf_str){ start, strcspn(start, "/") };
-}
-
 bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int *socket_errno)
 {
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -191,17 +182,35 @@ bool kinf__connection_set_credential(CURL *easy, const struct kinf__credential_p
     return are_set;
 }
 
+struct kinf_str kinf__connection_authority(const struct kinf_client *client)
+{
+    const char *start = strstr(client->config.server, "://"), *user_end;
+    size_t len;
+
+    start = start != NULL ? start + 3 : client->config.server;
+    len = strcspn(start, "/");
+    user_end = memrchr(start, '@', len);
+    return user_end != NULL
+               ? (struct kinf_str){ user_end + 1, len - (size_t)(user_end + 1 - start) }
+               : (struct kinf_str){ start, len };
+}
+
+bool kinf__connection_has_other_name(const struct kinf_client *client)
+{
+    return client->config.tls_server_name != NULL && client->is_https;
+}
+
 /* The certificate is verified against the host of the URL, so tls-server-name takes its place
  * there, and the connection goes where the server is. */
 int kinf__connection_append_url(const struct kinf_client *client, struct kinf_str target,
                                 struct kinf__buffer *url, struct curl_slist **connect_to)
 {
     const struct kinf__cluster_config *config = &client->config;
-    struct kinf_str authority = authority_of(config->server);
+    struct kinf_str authority = kinf__connection_authority(client);
     KINF__AUTO_BUFFER route = KINF__BUFFER_INIT;
     const char *text;
 
-    if (config->tls_server_name == NULL || !client->is_https)
+    if (!kinf__connection_has_other_name(client))
         return kinf__buffer_printf(url, "%s%.*s", config->server, (int)target.len, target.bytes);
     if (kinf__buffer_printf(url, "https://%s%s%.*s", config->tls_server_name,
                             authority.bytes + authority.len, (int)target.len, target.bytes) < 0 ||

@@ -33,6 +33,11 @@ KINF_MUST_CHECK bool kinf__connection_prepare(CURL *easy, const struct kinf_clie
 KINF_MUST_CHECK bool kinf__connection_set_credential(CURL *easy,
                                                      const struct kinf__credential_parts *parts);
 
+/* "name:port" as the server's URL has it, without a user: what it is called in requests. */
+struct kinf_str kinf__connection_authority(const struct kinf_client *client);
+/* Whether the URLs of requests have another one, which certificates are verified against. */
+bool kinf__connection_has_other_name(const struct kinf_client *client);
+
 /* Appends the URL of a request. *connect_to, which the caller frees, is for CURLOPT_CONNECT_TO; it
  * stays as it is if it is not needed. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__connection_append_url(const struct kinf_client *client,

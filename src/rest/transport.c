@@ -236,6 +236,17 @@ static bool append_credential(struct kinf__roundtrip *trip,
     return is_done;
 }
 
+/* As client-go: by tls-server-name only the certificate is known. */
+static bool append_host(struct kinf__roundtrip *trip)
+{
+    struct kinf_str authority = kinf__connection_authority(trip->client);
+    KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
+
+    return !kinf__connection_has_other_name(trip->client) ||
+           (kinf__buffer_printf(&line, "Host: %.*s", (int)authority.len, authority.bytes) == 0 &&
+            append_line(trip, kinf__buffer_cstr(&line)));
+}
+
 /* First what curl would add by itself: a line without a value takes it back, and those that are given
  * still count. It would also ask whether a long body is welcome, and wait a second for an answer. */
 static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
@@ -243,7 +254,7 @@ static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtr
     bool is_chunked = request->has_body && request->body_len == KINF__CHUNKED;
 
     return append_line(trip, "Accept:") && append_line(trip, "Content-Type:") &&
-           append_line(trip, "Expect:") &&
+           append_line(trip, "Expect:") && append_host(trip) &&
            (!is_chunked || append_line(trip, "Transfer-Encoding: chunked")) &&
            append_credential(trip, request->credential) && append_given(trip, request) &&
            curl_easy_setopt(trip->easy, CURLOPT_HTTPHEADER, trip->headers) == CURLE_OK;
@@ -293,7 +304,7 @@ static bool set_url(struct kinf__roundtrip *trip, const struct kinf__roundtrip_r
            (text = kinf__buffer_cstr(&url)) != NULL &&
            curl_easy_setopt(trip->easy, CURLOPT_URL, text) == CURLE_OK &&
            curl_easy_setopt(trip->easy, CURLOPT_CONNECT_TO, trip->connect_to) == CURLE_OK &&
-           (trip->upgrade == NULL || kinf__upgrade_write_head(trip->upgrade, request, text) == 0);
+           (trip->upgrade == NULL || kinf__upgrade_write_head(trip, request, text) == 0);
 }
 
 /* A proxy lets it through to the server in any case. */

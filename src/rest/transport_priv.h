@@ -15,7 +15,7 @@ struct kinf__upgrade *kinf__upgrade_new(void);
 void kinf__upgrade_free(struct kinf__upgrade *upgrade); /* NULL is allowed */
 
 /* What is sent first. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__upgrade_write_head(struct kinf__upgrade *upgrade,
+KINF_MUST_CHECK int kinf__upgrade_write_head(struct kinf__roundtrip *trip,
                                              const struct kinf__roundtrip_request *request,
                                              const char *url);
 /* curl has made the connection. Returns false if it does not say which. */

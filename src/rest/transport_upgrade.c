@@ -73,31 +73,28 @@ bool kinf__upgrade_is_sent(const struct kinf__upgrade *upgrade)
 /* --- the request --- */
 
 /* There is a token among them: what is sent later must not leave a copy behind by growing. */
-static int make_room(const struct kinf__roundtrip_request *request, const char *url,
+static int make_room(const struct kinf__roundtrip_request *request, size_t line_len,
                      struct kinf__buffer *out)
 {
-    size_t size = strlen(url) + 256;
+    size_t size = line_len + 256;
 
     for (size_t i = 0; i < request->n_headers; i++)
         size += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 4;
     return kinf__buffer_reserve(out, size > PIECE_BYTES ? size : PIECE_BYTES);
 }
 
-/* As curl would: a name and a password in the URL are the client's, and not sent. */
-int kinf__upgrade_write_head(struct kinf__upgrade *upgrade,
+int kinf__upgrade_write_head(struct kinf__roundtrip *trip,
                              const struct kinf__roundtrip_request *request, const char *url)
 {
-    struct kinf__buffer *out = &upgrade->out;
-    const char *authority = strstr(url, "://") + 3;
-    const char *path = authority + strcspn(authority, "/");
-    const char *at = memrchr(authority, '@', (size_t)(path - authority));
-    const char *host = at != NULL ? at + 1 : authority;
-    int failed = make_room(request, url, out);
+    struct kinf__buffer *out = &trip->upgrade->out;
+    struct kinf_str host = kinf__connection_authority(trip->client);
+    const char *authority = strstr(url, "://") + 3, *path = authority + strcspn(authority, "/");
+    int failed = make_room(request, strlen(path) + host.len, out);
 
     if (failed == 0)
         failed =
             kinf__buffer_printf(out, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: Upgrade\r\n%s",
-                                request->method, path, (int)(path - host), host,
+                                request->method, path, (int)host.len, host.bytes,
                                 strcmp(request->method, "GET") != 0 ? "Content-Length: 0\r\n" : "");
 
     for (size_t i = 0; failed == 0 && i < request->n_headers; i++)

@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "rest/client.h"
 #include "rest/http.h"
+#include "rest/transport.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
@@ -242,6 +243,15 @@ static void a_wrong_server_is_distrusted_and_told_why(void **state)
     assert_distrusted(NULL, NULL, &right, "does not speak TLS");
 }
 
+static void assert_n_lines(const char *requests, const char *line, size_t expected)
+{
+    size_t n = 0;
+
+    for (const char *at = requests; (at = strstr(at, line)) != NULL; at++)
+        n++;
+    assert_int_equal(n, expected);
+}
+
 static void tls_server_name_is_what_counts(void **state)
 {
     const struct setup right = { .trusted = &authority,
@@ -253,8 +263,75 @@ static void tls_server_name_is_what_counts(void **state)
 
     (void)state;
     assert_int_equal(exchange(&named_identity, NULL, &right, &err, &requests), 0);
-    assert_non_null(strstr(requests, "GET /ok HTTP/1.1\r\nHost: api.internal\r\n"));
+    assert_non_null(strstr(requests, "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:"));
+    assert_n_lines(requests, "\r\nHost:", 1);
     assert_distrusted(&named_identity, NULL, &wrong, "another name");
+}
+
+static bool take_head(const struct kinf__head *head, void *ctx)
+{
+    (void)head;
+    (void)ctx;
+    return true;
+}
+
+static void take_end(int code, const struct kinf_error *err, void *ctx)
+{
+    assert_int_equal(code, 0);
+    (void)err;
+    *(bool *)ctx = true;
+}
+
+static int take_nothing(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    (void)bytes;
+    (void)len;
+    (void)ctx;
+    (void)err;
+    return 0;
+}
+
+/* One request for another protocol, which is answered as any other. */
+static void ask_for_upgrade(struct fixture *f)
+{
+    static const struct kinf__roundtrip_ops ops = { NULL, take_head, take_nothing, take_end };
+    const struct kinf__roundtrip_request request = { .method = "GET",
+                                                     .target = KINF_STR("/ok"),
+                                                     .limits = { .total_ms = 20000 },
+                                                     .is_upgrade = true };
+    struct kinf__transport transport = { 0 };
+    struct kinf__roundtrip trip;
+    bool is_through = false;
+
+    assert_int_equal(kinf__transport_init(&transport, NULL), 0);
+    assert_int_equal(kinf__roundtrip_init(&trip, f->client, NULL, 16384, &ops, &is_through, NULL),
+                     0);
+    assert_int_equal(kinf__roundtrip_prepare(&trip, &request, NULL), 0);
+    assert_int_equal(kinf__roundtrip_add(&trip, &transport, NULL), 0);
+    while (!is_through) {
+        kinf__transport_perform(&transport);
+        if (!is_through)
+            kinf__transport_wait(&transport, &f->waker, KINF__NEVER_MS);
+    }
+    kinf__roundtrip_release(&trip);
+    kinf__transport_release(&transport);
+}
+
+static void tls_server_name_is_no_host_of_upgrades(void **state)
+{
+    const struct setup setup = { .trusted = &authority,
+                                 .cluster_more = ", tls-server-name: api.internal" };
+    struct replay *server = start(&named_identity, NULL, 0);
+    KINF__AUTO_FREE char *requests = NULL;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, replay_port(server), &setup);
+    ask_for_upgrade(&f);
+    requests = test_server_heads(server);
+    assert_non_null(strstr(requests, "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:"));
+    end(&f);
+    replay_stop(server);
 }
 
 static void insecure_trusts_everyone(void **state)
@@ -342,15 +419,6 @@ static void after_401_the_token_is_read_again(void **state)
     close(fd);
     unlink(path);
     replay_stop(server);
-}
-
-static void assert_n_lines(const char *requests, const char *line, size_t expected)
-{
-    size_t n = 0;
-
-    for (const char *at = requests; (at = strstr(at, line)) != NULL; at++)
-        n++;
-    assert_int_equal(n, expected);
 }
 
 static void impersonation_goes_with_each_request(void **state)
@@ -831,6 +899,7 @@ int main(void)
         cmocka_unit_test(basic_credentials_are_encoded),
         cmocka_unit_test(a_wrong_server_is_distrusted_and_told_why),
         cmocka_unit_test(tls_server_name_is_what_counts),
+        cmocka_unit_test(tls_server_name_is_no_host_of_upgrades),
         cmocka_unit_test(insecure_trusts_everyone),
         cmocka_unit_test(a_client_certificate_is_shown),
         cmocka_unit_test(bad_certificates_are_found_before_connecting),
