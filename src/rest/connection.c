@@ -17,6 +17,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "rest/client.h"
+#include "rest/no_proxy.h"
 
 /* A vanished peer is found within a minute: by probes while nothing is sent, by the send timeout
  * while something is. */
@@ -92,11 +93,14 @@ static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
     return true;
 }
 
-/* As Go, let the proxy resolve the server's name: curl's name for that is another one. */
+/* As Go, let the proxy resolve the server's name: curl's name for that is another one. Whether there
+ * is a proxy has been decided, and not by curl's rules. */
 static bool set_proxy(CURL *easy, const char *url)
 {
     KINF__AUTO_SECRET *longer = NULL;
 
+    if (curl_easy_setopt(easy, CURLOPT_NOPROXY, "") != CURLE_OK)
+        return false;
     if (url == NULL)
         return true;
     if (strncmp(url, "socks5://", 9) == 0) {
@@ -106,8 +110,7 @@ static bool set_proxy(CURL *easy, const char *url)
         }
         url = longer;
     }
-    return curl_easy_setopt(easy, CURLOPT_PROXY, url) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
+    return curl_easy_setopt(easy, CURLOPT_PROXY, url) == CURLE_OK;
 }
 
 bool kinf__connection_is_loopback(const char *host)
@@ -125,12 +128,23 @@ bool kinf__connection_is_loopback(const char *host)
     return inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* As Go does it, a proxy of the environment is not asked for this machine. */
+/* As Go does it, a proxy of the environment is asked neither for this machine nor for what NO_PROXY
+ * names. What curl would look for there is tls-server-name. */
+static bool needs_no_proxy(const struct kinf_client *client)
+{
+    const char *list = getenv("NO_PROXY");
+
+    if (list == NULL || *list == '\0')
+        list = getenv("no_proxy");
+    return kinf__connection_is_loopback(client->host) ||
+           (list != NULL && kinf__no_proxy_has(list, client->host));
+}
+
+/* NULL: that of the environment, if there is one; "": none. */
 static const char *proxy_for(const struct kinf_client *client)
 {
-    return client->config.proxy_url == NULL && kinf__connection_is_loopback(client->host)
-               ? ""
-               : client->config.proxy_url;
+    return client->config.proxy_url == NULL && needs_no_proxy(client) ? ""
+                                                                      : client->config.proxy_url;
 }
 
 bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int *socket_errno)

@@ -610,6 +610,46 @@ static void the_proxy_of_the_kubeconfig_is_taken(void **state)
     end(&f);
 }
 
+/* The proxy would be at a port where nobody is; a server at 0.0.0.0 is this machine, but is not known
+ * as it. */
+static void no_proxy_is_read_as_go_reads_it(void **state)
+{
+    static const struct test_reply ok = { .path = "/x", .body = "ok" };
+    static const struct {
+        const char *upper, *lower;
+        bool is_direct;
+    } rows[] = {
+        { "", "", false },
+        { "0.0.0.0/8", "", true },
+        { "", "a.example,0.0.0.0:PORT", true },
+        { "0.0.0.0:1", "", false },
+        { "a.example", "*", false },
+    };
+    struct fixture f;
+    char url[64];
+
+    (void)state;
+    begin_with(&f, &ok);
+    snprintf(url, sizeof url, "http://0.0.0.0:%u", replay_port(f.server));
+    use(&f, url, "");
+    assert_int_equal(setenv("http_proxy", "http://127.0.0.1:1", 1), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        char lower[64];
+
+        snprintf(lower, sizeof lower, "%s", rows[i].lower);
+        if (strstr(lower, "PORT") != NULL)
+            snprintf(strstr(lower, "PORT"), 6, "%u", replay_port(f.server));
+        assert_int_equal(setenv("NO_PROXY", rows[i].upper, 1), 0);
+        assert_int_equal(setenv("no_proxy", lower, 1), 0);
+        use(&f, url, "");
+        assert_int_equal(get(&f), rows[i].is_direct ? 0 : KINF_ERR_NETWORK);
+    }
+    unsetenv("http_proxy");
+    unsetenv("NO_PROXY");
+    unsetenv("no_proxy");
+    end(&f);
+}
+
 /* curl quotes them whole. */
 static void no_error_tells_a_proxys_password(void **state)
 {
@@ -763,6 +803,7 @@ int main(void)
         cmocka_unit_test(a_slow_callback_is_no_silence),
         cmocka_unit_test(a_pause_is_told_before_the_wait),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
+        cmocka_unit_test(no_proxy_is_read_as_go_reads_it),
         cmocka_unit_test(no_error_tells_a_proxys_password),
         cmocka_unit_test(the_waker_ends_every_wait),
         cmocka_unit_test(a_body_that_never_pauses_can_be_left),

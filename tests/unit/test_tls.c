@@ -66,6 +66,7 @@ static int release_identities(void **state)
 
 /* What a kubeconfig says, besides the address. */
 struct setup {
+    const char *host; /* NULL: 127.0.0.1 */
     const struct kinf__key_pair *trusted;
     const struct kinf__key_pair *client; /* NULL: a token */
     const char *key_pem;                 /* instead of the client's own */
@@ -93,8 +94,8 @@ static int client_new(unsigned port, const struct setup *setup, struct kinf_clie
                                          "current-context: x\ncontexts: [{name: x, context: "
                                          "{cluster: c, user: u}}]\n"
                                          "clusters: [{name: c, cluster: {server: "
-                                         "'https://127.0.0.1:%u'%s",
-                                         port,
+                                         "'https://%s:%u'%s",
+                                         setup->host != NULL ? setup->host : "127.0.0.1", port,
                                          setup->cluster_more != NULL ? setup->cluster_more : ""),
                      0);
     if (setup->trusted != NULL)
@@ -331,6 +332,34 @@ static void tls_server_name_is_no_host_of_upgrades(void **state)
     requests = test_server_heads(server);
     assert_non_null(strstr(requests, "GET /ok HTTP/1.1\r\nHost: 127.0.0.1:"));
     end(&f);
+    replay_stop(server);
+}
+
+/* The server is at 0.0.0.0, which is this machine, but is not known as it; nobody is where the proxy
+ * would be. */
+static void tls_server_name_is_no_name_for_no_proxy(void **state)
+{
+    static const struct {
+        const char *list;
+        bool is_direct;
+    } rows[] = { { "0.0.0.0/8", true }, { "api.internal", false } };
+    struct replay *server = start(&named_identity, NULL, 0);
+    const struct setup setup = { .host = "0.0.0.0",
+                                 .trusted = &authority,
+                                 .cluster_more = ", tls-server-name: api.internal" };
+
+    (void)state;
+    assert_int_equal(setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct fixture f;
+
+        assert_int_equal(setenv("NO_PROXY", rows[i].list, 1), 0);
+        begin(&f, replay_port(server), &setup);
+        assert_int_equal(get(&f, "/ok"), rows[i].is_direct ? 0 : KINF_ERR_NETWORK);
+        end(&f);
+    }
+    unsetenv("HTTPS_PROXY");
+    unsetenv("NO_PROXY");
     replay_stop(server);
 }
 
@@ -900,6 +929,7 @@ int main(void)
         cmocka_unit_test(a_wrong_server_is_distrusted_and_told_why),
         cmocka_unit_test(tls_server_name_is_what_counts),
         cmocka_unit_test(tls_server_name_is_no_host_of_upgrades),
+        cmocka_unit_test(tls_server_name_is_no_name_for_no_proxy),
         cmocka_unit_test(insecure_trusts_everyone),
         cmocka_unit_test(a_client_certificate_is_shown),
         cmocka_unit_test(bad_certificates_are_found_before_connecting),
