@@ -2,6 +2,9 @@
  * A recorder's thread and its queue. Neighbours: series.c says what is to be sent, event.c what it
  * looks like.
  *
+ * One request at a time, and one try: what failed waits in its series for the next one, and others
+ * are sent meanwhile.
+ *
  * The lock guards queue and counts alone; nothing is formatted or sent under it.
  */
 #include <kinformer/recorder.h>
@@ -25,18 +28,19 @@
 #include "rest/http.h"
 #include "rest/url.h"
 
-#define MAX_QUEUED      1000
-#define BURST           50
-#define PER_SECOND      10.0
-#define TRIES           12
-#define TRY_MIN_MS      1000 /* between the first two tries; then twice as long each time */
-#define TRY_MAX_MS      10000
-#define LOOK_MS         10000 /* between looks for series that are over */
-#define FLUSH_MS        1000
-#define REQUEST_MS      10000
-#define TEXT_MAX        128
-#define LOG_INTERVAL_MS 30000
-#define ANSWER_MAX      ((size_t)4 << 20)
+#define MAX_QUEUED         1000
+#define BURST              50
+#define PER_SECOND         10.0
+#define TRIES              12
+#define TRY_MIN_MS         1000 /* between the first two tries; then twice as long each time */
+#define TRY_MAX_MS         10000
+#define RETRY_AFTER_MAX_MS 60000 /* longer is not waited, whatever the server asks for */
+#define LOOK_MS            10000 /* between looks for series that are over */
+#define FLUSH_MS           1000
+#define REQUEST_MS         10000
+#define TEXT_MAX           128
+#define LOG_INTERVAL_MS    30000
+#define ANSWER_MAX         ((size_t)4 << 20)
 
 struct kinf_recorder {
     /* constant after creation */
@@ -185,18 +189,19 @@ static int perform(struct kinf_recorder *recorder, const struct kinf__series *se
     return code;
 }
 
-/* What is there already is ours, of a try whose answer was lost; one that is gone is made again. */
+/* What is there already is ours, of a try whose answer was lost, and may not know of those that came
+ * since; one that is gone is made again. */
 static int tell_server(struct kinf_recorder *recorder, struct kinf__series *series,
                        struct kinf_error *err)
 {
     bool is_new = series->n_told == 0;
     int code = perform(recorder, series, is_new, err);
 
-    if (!is_new && code == KINF_ERR_NOT_FOUND)
+    if (!is_new && code == KINF_ERR_NOT_FOUND) {
         code = perform(recorder, series, true, err);
-    if (is_new && code == KINF_ERR_EXISTS) {
+    } else if (is_new && code == KINF_ERR_EXISTS) {
         series->n_told = 1;
-        return 0;
+        code = series->seen.count > 1 ? perform(recorder, series, false, err) : 0;
     }
     if (code == 0)
         kinf__series_told(series, kinf__clock_now_ms());
@@ -213,10 +218,13 @@ static bool may_try_again(int code, const struct kinf_error *err)
 static int64_t pause_ms(const struct kinf_error *err, unsigned n_tries)
 {
     int64_t ms = (int64_t)TRY_MIN_MS << n_tries;
+    int64_t least_ms = err->retry_after_ms;
 
-    if (err->retry_after_ms != 0)
-        ms = err->retry_after_ms;
-    return ms < TRY_MAX_MS ? ms : TRY_MAX_MS;
+    if (ms > TRY_MAX_MS)
+        ms = TRY_MAX_MS;
+    if (least_ms > RETRY_AFTER_MAX_MS)
+        least_ms = RETRY_AFTER_MAX_MS;
+    return ms > least_ms ? ms : least_ms;
 }
 
 /* Waits for the rate limit's turn. Returns false at the end. */
@@ -231,26 +239,6 @@ static bool wait_for_turn(struct kinf_recorder *recorder)
     return !kinf__waker_wait(&recorder->stop, wait_ms);
 }
 
-/* KINF_ERR_STOPPED: it is to be sent at the end. */
-static int send_series(struct kinf_recorder *recorder, struct kinf__series *series,
-                       struct kinf_error *err)
-{
-    unsigned max_tries = recorder->flush_until_ms != 0 ? 1 : TRIES;
-
-    for (unsigned n = 0;; n++) {
-        int code;
-
-        if (!wait_for_turn(recorder))
-            return KINF_ERR_STOPPED;
-        *err = (struct kinf_error)KINF_ERROR_INIT;
-        code = tell_server(recorder, series, err);
-        if (code == 0 || !may_try_again(code, err) || n + 1 >= max_tries)
-            return code;
-        if (kinf__waker_wait(&recorder->stop, pause_ms(err, n)))
-            return KINF_ERR_STOPPED;
-    }
-}
-
 static void log_failure(struct kinf_recorder *recorder, const struct kinf_error *err)
 {
     uint64_t n_suppressed;
@@ -261,13 +249,20 @@ static void log_failure(struct kinf_recorder *recorder, const struct kinf_error 
                   n_suppressed);
 }
 
+/* Stopped before the end: it is sent then. */
 static void deliver(struct kinf_recorder *recorder, struct kinf__series *series)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    int code = send_series(recorder, series, &err);
+    bool is_last = recorder->flush_until_ms != 0;
+    int code = wait_for_turn(recorder) ? tell_server(recorder, series, &err) : KINF_ERR_STOPPED;
 
-    if (code == KINF_ERR_STOPPED && recorder->flush_until_ms == 0)
+    if (code == KINF_ERR_STOPPED && !is_last)
         return;
+    if (code < 0 && !is_last && series->n_tries + 1 < TRIES && may_try_again(code, &err)) {
+        kinf__series_try_later(&recorder->series, series,
+                               kinf__clock_now_ms() + pause_ms(&err, series->n_tries));
+        return;
+    }
     kinf__mutex_lock(&recorder->lock);
     if (code == 0)
         recorder->status.n_sent++;
@@ -302,16 +297,36 @@ static void handle(struct kinf_recorder *recorder, struct kinf__event *take_even
         deliver(recorder, series);
 }
 
-static void look_for_due(struct kinf_recorder *recorder, bool is_last)
+/* Returns false if there is none. */
+static bool send_one_due(struct kinf_recorder *recorder, bool is_last)
 {
-    struct kinf__series *series;
+    struct kinf__series *series =
+        kinf__series_due(&recorder->series, kinf__clock_now_ms(), is_last);
 
-    while ((recorder->flush_until_ms != 0 || !kinf__waker_is_set(&recorder->stop)) &&
-           (series = kinf__series_due(&recorder->series, kinf__clock_now_ms(), is_last)) != NULL)
+    if (series != NULL)
+        deliver(recorder, series);
+    return series != NULL;
+}
+
+static void retry_one(struct kinf_recorder *recorder)
+{
+    struct kinf__series *series = kinf__series_retry(&recorder->series, kinf__clock_now_ms());
+
+    if (series != NULL)
         deliver(recorder, series);
 }
 
-/* One event, or a look at the series, or a wait. Returns false at the end. */
+static int64_t next_wake_ms(const struct kinf_recorder *recorder)
+{
+    int64_t retry_ms = kinf__series_retry_ms(&recorder->series);
+
+    if (kinf__list_is_empty(&recorder->series.order))
+        return KINF__NEVER_MS;
+    return retry_ms < recorder->next_look_ms ? retry_ms : recorder->next_look_ms;
+}
+
+/* One event, one next try and one that is due, so that none of these waits for all of another kind;
+ * or a wait. Returns false at the end. */
 static bool take_step(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
 {
     struct kinf__event *event;
@@ -322,15 +337,12 @@ static bool take_step(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->l
     kinf__mutex_unlock(&recorder->lock);
     if (event != NULL)
         handle(recorder, event);
-    if (kinf__clock_now_ms() >= recorder->next_look_ms) {
-        look_for_due(recorder, false);
+    retry_one(recorder);
+    if (kinf__clock_now_ms() >= recorder->next_look_ms && !send_one_due(recorder, false))
         recorder->next_look_ms = kinf__clock_now_ms() + LOOK_MS;
-    }
     kinf__mutex_lock(&recorder->lock);
     if (!recorder->is_stopping && kinf__list_is_empty(&recorder->queue))
-        (void)kinf__cond_wait_until(
-            &recorder->changed, &recorder->lock,
-            kinf__list_is_empty(&recorder->series.order) ? KINF__NEVER_MS : recorder->next_look_ms);
+        (void)kinf__cond_wait_until(&recorder->changed, &recorder->lock, next_wake_ms(recorder));
     return true;
 }
 
@@ -345,7 +357,8 @@ static void flush(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
         (void)kinf__series_add(&recorder->series, event, recorder->number++, kinf__clock_now_ms());
     count_lost(recorder);
     kinf__mutex_unlock(&recorder->lock);
-    look_for_due(recorder, true);
+    while (send_one_due(recorder, true))
+        continue;
     kinf__mutex_lock(&recorder->lock);
 }
 

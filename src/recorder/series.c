@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void kinf__series_set_init(struct kinf__series_set *set)
 {
     *set = (struct kinf__series_set){ .map = KINF__HMAP_INIT };
     kinf__list_init(&set->order);
+    kinf__list_init(&set->retries);
 }
 
 static struct kinf__series *first(const struct kinf__series_set *set)
@@ -28,6 +31,7 @@ void kinf__series_drop(struct kinf__series_set *set, struct kinf__series *series
 {
     kinf__hmap_remove(&set->map, &series->node);
     kinf__list_remove(&series->order);
+    kinf__list_remove(&series->retry);
     free_series(series);
 }
 
@@ -69,6 +73,7 @@ static struct kinf__series *begin_series(struct kinf__series_set *set, struct ki
     series->key = KINF__TAKE(key->bytes);
     kinf__event_name(event, number, series->name);
     kinf__list_init(&series->order);
+    kinf__list_init(&series->retry);
     return series;
 }
 
@@ -106,20 +111,33 @@ struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf_
     return series;
 }
 
+static bool is_waiting(const struct kinf__series *series)
+{
+    return !kinf__list_is_empty(&series->retry);
+}
+
 bool kinf__series_is_urgent(const struct kinf__series *series)
 {
-    return series->n_told < 2 && series->n_told < series->seen.count;
+    return series->n_told < 2 && series->n_told < series->seen.count && !is_waiting(series);
 }
 
 void kinf__series_told(struct kinf__series *series, int64_t now_ms)
 {
     series->n_told = series->seen.count;
     series->told_ms = now_ms;
+    series->n_tries = 0;
+    kinf__list_remove(&series->retry);
 }
 
 static bool is_over(const struct kinf__series *series, int64_t now_ms)
 {
     return now_ms - series->last_ms >= KINF__SERIES_FINISH_MS;
+}
+
+static bool is_due(const struct kinf__series *series, int64_t now_ms)
+{
+    return !is_waiting(series) &&
+           (is_over(series, now_ms) || now_ms - series->told_ms >= KINF__SERIES_REFRESH_MS);
 }
 
 struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_ms, bool is_last)
@@ -130,9 +148,41 @@ struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_
 
         if (is_told && is_over(series, now_ms))
             kinf__series_drop(set, series);
-        else if (!is_told && (is_last || is_over(series, now_ms) ||
-                              now_ms - series->told_ms >= KINF__SERIES_REFRESH_MS))
+        else if (!is_told && (is_last || is_due(series, now_ms)))
             return series;
     }
     return NULL;
+}
+
+/* Most are behind all others: from the end their place is near. */
+static struct kinf__list *place_of_retry(struct kinf__series_set *set, int64_t retry_ms)
+{
+    KINF__LIST_FOR_EACH_BACK (node, &set->retries) {
+        if (KINF__LIST_ENTRY(node, struct kinf__series, retry)->retry_ms <= retry_ms)
+            return node->next;
+    }
+    return set->retries.next;
+}
+
+void kinf__series_try_later(struct kinf__series_set *set, struct kinf__series *series,
+                            int64_t retry_ms)
+{
+    series->n_tries++;
+    series->retry_ms = retry_ms;
+    kinf__list_remove(&series->retry);
+    kinf__list_push_back(place_of_retry(set, retry_ms), &series->retry);
+}
+
+int64_t kinf__series_retry_ms(const struct kinf__series_set *set)
+{
+    return kinf__list_is_empty(&set->retries)
+               ? KINF__NEVER_MS
+               : KINF__LIST_ENTRY(set->retries.next, struct kinf__series, retry)->retry_ms;
+}
+
+struct kinf__series *kinf__series_retry(const struct kinf__series_set *set, int64_t now_ms)
+{
+    return kinf__series_retry_ms(set) <= now_ms
+               ? KINF__LIST_ENTRY(set->retries.next, struct kinf__series, retry)
+               : NULL;
 }

@@ -10,6 +10,7 @@
 
 #include <kinformer/kinformer.h>
 
+#include "base/clock.h"
 #include "unit/allocation.h"
 #include "unit/hanging_client.h"
 #include "unit/test.h"
@@ -89,10 +90,31 @@ static int end(void **state)
     return 0;
 }
 
+static const struct kinf_object *put_in_namespace(struct stage *stage, const char *name)
+{
+    const struct kinf_object *object;
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n---\n"
+             "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s}}",
+             name, name);
+    must(stage, kinf_fake_put(stage->fake, text, &stage->err));
+    snprintf(text, sizeof text, "%s/c", name);
+    must(stage, kinf_fake_get(stage->fake, "configmaps", text, &object, &stage->err));
+    return object;
+}
+
+static void record_about(struct stage *stage, const struct kinf_object *object, const char *reason,
+                         int i)
+{
+    kinf_recorder_event(stage->recorder, object, NULL, KINF_EVENT_NORMAL, reason, "Test",
+                        "the note %d", i);
+}
+
 static void record(struct stage *stage, const char *reason, int i)
 {
-    kinf_recorder_event(stage->recorder, stage->object, NULL, KINF_EVENT_NORMAL, reason, "Test",
-                        "the note %d", i);
+    record_about(stage, stage->object, reason, i);
 }
 
 static struct kinf_recorder_status status_of(struct stage *stage)
@@ -177,6 +199,18 @@ static void what_is_too_much_is_dropped_and_counted(void **state)
     assert_true(now_ms() - begin_ms < 2500);
 }
 
+/* Second by second, until so much was sent or given up. */
+static void advance_until_over(struct stage *stage, uint64_t n)
+{
+    struct kinf_recorder_status status = status_of(stage);
+
+    for (int i = 0; i < 200 && status.n_sent + status.n_failed < n; i++) {
+        kinf_fake_advance(stage->fake, 1000);
+        pause_ms(10);
+        status = status_of(stage);
+    }
+}
+
 static void a_server_that_is_away_for_a_while_is_told_later(void **state)
 {
     struct stage *stage = *state;
@@ -184,13 +218,90 @@ static void a_server_that_is_away_for_a_while_is_told_later(void **state)
     must(stage,
          kinf_fake_fault(stage->fake, "create events.events.k8s.io 503 times=3", &stage->err));
     record(stage, "Happened", 0);
-    for (int i = 0; i < 60 && status_of(stage).n_sent == 0; i++) {
-        kinf_fake_advance(stage->fake, 1000);
-        pause_ms(10);
-    }
+    advance_until_over(stage, 1);
     WAIT_FOR(status_of(stage).n_sent == 1);
     assert_int_equal(status_of(stage).n_failed, 0);
     assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
+}
+
+static void a_namespace_that_fails_is_in_the_way_of_no_other(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *bad = put_in_namespace(stage, "bad");
+    int64_t begin_ms = now_ms();
+
+    must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io 500 namespace=bad",
+                                &stage->err));
+    for (int i = 0; i < 3; i++)
+        record_about(stage, bad, "Broken", i);
+    record(stage, "Happened", 0);
+    WAIT_FOR(status_of(stage).n_sent == 1);
+    assert_true(now_ms() - begin_ms < 5000);
+    assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
+    kinf_fake_clear_faults(stage->fake);
+    advance_until_over(stage, 2);
+    WAIT_FOR(status_of(stage).n_sent == 2);
+    assert_int_equal(count_events(stage, "\"count\":3"), 1);
+    assert_int_equal(status_of(stage).n_failed, 0);
+    assert_int_equal(status_of(stage).n_dropped, 0);
+    kinf_object_unref(bad);
+}
+
+static void what_waits_for_its_next_try_is_sent_at_the_end(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *bad = put_in_namespace(stage, "bad");
+
+    must(stage, kinf_fake_fault(stage->fake,
+                                "create events.events.k8s.io 503 retry-after=60 namespace=bad",
+                                &stage->err));
+    record_about(stage, bad, "Broken", 0);
+    record(stage, "Happened", 0);
+    WAIT_FOR(status_of(stage).n_sent == 1);
+    kinf_fake_clear_faults(stage->fake);
+    stop(stage);
+    assert_int_equal(count_events(stage, "\"reason\":\"Broken\""), 1);
+    kinf_object_unref(bad);
+}
+
+static void the_next_try_waits_as_long_as_the_server_says_but_a_minute_at_most(void **state)
+{
+    static const struct {
+        const char *fault;
+        int64_t least_ms;
+    } cases[] = {
+        { "create events.events.k8s.io 429 retry-after=40 times=1", 40000 },
+        { "create events.events.k8s.io 503 retry-after=3000 times=1", 60000 },
+    };
+    struct stage *stage = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t begin_ms = kinf__clock_now_ms();
+        char reason[16];
+
+        must(stage, kinf_fake_fault(stage->fake, cases[i].fault, &stage->err));
+        snprintf(reason, sizeof reason, "R%zu", i);
+        record(stage, reason, 0);
+        advance_until_over(stage, i + 1);
+        WAIT_FOR(status_of(stage).n_sent == i + 1);
+        assert_true(kinf__clock_now_ms() - begin_ms >= cases[i].least_ms);
+    }
+}
+
+static void what_fails_for_a_minute_and_a_half_is_given_up(void **state)
+{
+    struct stage *stage = *state;
+    int64_t begin_ms = kinf__clock_now_ms();
+
+    must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io 503", &stage->err));
+    for (int i = 0; i < 3; i++)
+        record(stage, "Happened", i);
+    advance_until_over(stage, 3);
+    WAIT_FOR(status_of(stage).n_failed == 3);
+    assert_true(kinf__clock_now_ms() - begin_ms >= 85000);
+    kinf_fake_clear_faults(stage->fake);
+    record(stage, "Happened", 3);
+    WAIT_FOR(status_of(stage).n_sent == 1);
 }
 
 static void one_that_came_though_its_answer_did_not_is_there_once(void **state)
@@ -200,11 +311,23 @@ static void one_that_came_though_its_answer_did_not_is_there_once(void **state)
     must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io reset after=0 times=1",
                                 &stage->err));
     record(stage, "Happened", 0);
-    for (int i = 0; i < 60 && status_of(stage).n_sent == 0; i++) {
-        kinf_fake_advance(stage->fake, 1000);
-        pause_ms(10);
-    }
+    advance_until_over(stage, 1);
     assert_int_equal(status_of(stage).n_sent, 1);
+    assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
+}
+
+static void one_whose_answer_was_lost_is_told_of_those_that_came_since(void **state)
+{
+    struct stage *stage = *state;
+
+    must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io reset after=0 times=1",
+                                &stage->err));
+    record(stage, "Happened", 0);
+    WAIT_FOR(count_events(stage, "\"reason\":\"Happened\"") == 1);
+    for (int i = 1; i < 3; i++)
+        record(stage, "Happened", i);
+    advance_until_over(stage, 1);
+    WAIT_FOR(count_events(stage, "\"count\":3") == 1);
     assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
 }
 
@@ -252,14 +375,8 @@ static void the_end_sends_what_is_left(void **state)
 static void namespaces_that_go_away_are_no_trouble(void **state)
 {
     struct stage *stage = *state;
-    const struct kinf_object *gone;
+    const struct kinf_object *gone = put_in_namespace(stage, "gone");
 
-    must(stage, kinf_fake_put(stage->fake,
-                              "{apiVersion: v1, kind: Namespace, metadata: {name: gone}}\n---\n"
-                              "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: "
-                              "gone}}",
-                              &stage->err));
-    must(stage, kinf_fake_get(stage->fake, "configmaps", "gone/c", &gone, &stage->err));
     must(stage, kinf_fake_delete(stage->fake, "namespaces", "gone", &stage->err));
     must(stage, kinf_fake_settle(stage->fake, PATIENCE_MS, &stage->err));
     kinf_recorder_event(stage->recorder, gone, stage->object, KINF_EVENT_WARNING, "Gone", "Test",
@@ -379,7 +496,12 @@ int main(void)
         TEST(a_series_that_is_over_is_written_without_being_asked),
         TEST(what_is_too_much_is_dropped_and_counted),
         TEST(a_server_that_is_away_for_a_while_is_told_later),
+        TEST(a_namespace_that_fails_is_in_the_way_of_no_other),
+        TEST(what_waits_for_its_next_try_is_sent_at_the_end),
+        TEST(the_next_try_waits_as_long_as_the_server_says_but_a_minute_at_most),
+        TEST(what_fails_for_a_minute_and_a_half_is_given_up),
         TEST(one_that_came_though_its_answer_did_not_is_there_once),
+        TEST(one_whose_answer_was_lost_is_told_of_those_that_came_since),
         TEST(what_is_refused_is_not_tried_again),
         TEST(an_event_that_was_deleted_is_made_again_with_its_series),
         TEST(the_end_sends_what_is_left),

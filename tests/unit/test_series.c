@@ -6,6 +6,7 @@
 
 #include <kinformer/kinformer.h>
 
+#include "base/clock.h"
 #include "recorder/series.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
@@ -144,6 +145,63 @@ static void of_too_many_the_one_that_was_silent_for_longest_goes(void **state)
     kinf__series_set_release(&set);
 }
 
+static void what_failed_waits_for_its_next_try_and_is_counted_on(void **state)
+{
+    struct kinf__series_set set;
+    struct kinf__series *series;
+
+    (void)state;
+    kinf__series_set_init(&set);
+    series = add(&set, "a", "R", 0);
+    kinf__series_try_later(&set, series, 1000);
+    assert_ptr_equal(add(&set, "a", "R", 10), series);
+    assert_int_equal(series->seen.count, 2);
+    assert_false(kinf__series_is_urgent(series));
+    assert_null(kinf__series_retry(&set, 999));
+    assert_ptr_equal(kinf__series_retry(&set, 1000), series);
+    /* Until then it is not due, for however long the server was not told. */
+    kinf__series_try_later(&set, series, 10 * KINF__SERIES_REFRESH_MS);
+    assert_int_equal(series->n_tries, 2);
+    assert_null(kinf__series_due(&set, 2 * KINF__SERIES_REFRESH_MS, false));
+    assert_ptr_equal(kinf__series_due(&set, 2000, true), series);
+    kinf__series_told(series, 2000);
+    assert_int_equal(series->n_tries, 0);
+    assert_int_equal(kinf__series_retry_ms(&set), KINF__NEVER_MS);
+    assert_null(kinf__series_due(&set, 2000, true));
+    kinf__series_set_release(&set);
+}
+
+static void next_tries_come_by_their_times(void **state)
+{
+    static const int64_t times[] = { 30, 10, 20, 10, 40, 5 };
+    static const int order[] = { 5, 1, 3, 2, 0, 4 };
+    struct kinf__series *series[KINF__ARRAY_LEN(times)];
+    struct kinf__series_set set;
+    char name[32];
+
+    (void)state;
+    kinf__series_set_init(&set);
+    assert_int_equal(kinf__series_retry_ms(&set), KINF__NEVER_MS);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(times); i++) {
+        snprintf(name, sizeof name, "n%zu", i);
+        series[i] = add(&set, name, "R", 0);
+        kinf__series_try_later(&set, series[i], 1);
+        kinf__series_try_later(&set, series[i], times[i]);
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(times); i++) {
+        struct kinf__series *next = series[order[i]];
+
+        assert_int_equal(kinf__series_retry_ms(&set), times[order[i]]);
+        assert_ptr_equal(kinf__series_retry(&set, 100), next);
+        if (i % 2 == 0)
+            kinf__series_told(next, 100);
+        else
+            kinf__series_drop(&set, next);
+    }
+    assert_null(kinf__series_retry(&set, 100));
+    kinf__series_set_release(&set);
+}
+
 /* --- what is written --- */
 
 static void assert_has(const char *text, const char *part)
@@ -243,6 +301,8 @@ int main(void)
         cmocka_unit_test(the_first_two_are_told_at_once_and_the_rest_later),
         cmocka_unit_test(a_series_that_does_not_end_is_told_now_and_then),
         cmocka_unit_test(of_too_many_the_one_that_was_silent_for_longest_goes),
+        cmocka_unit_test(what_failed_waits_for_its_next_try_and_is_counted_on),
+        cmocka_unit_test(next_tries_come_by_their_times),
         cmocka_unit_test(an_event_has_all_that_the_server_asks_for),
         cmocka_unit_test(long_notes_are_cut_between_characters),
         cmocka_unit_test(names_that_cannot_begin_an_events_name_do_not),
