@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define REPLACEMENT_LEN 3 /* of U+FFFD in UTF-8 */
+
 /* The length of the UTF-8 sequence at the beginning of `bytes`; 0 if there is none. */
 static size_t sequence_len(const uint8_t *bytes, size_t len)
 {
@@ -70,6 +72,23 @@ int kinf__quote(struct kinf__buffer *out, struct kinf_str text)
         }
     }
     return failed < 0 ? failed : kinf__buffer_append(out, "\"", 1);
+}
+
+size_t kinf__quote_fit(struct kinf_str text, size_t max)
+{
+    const uint8_t *bytes = (const uint8_t *)text.bytes;
+    size_t i = 0;
+
+    while (i < text.len) {
+        size_t n = sequence_len(bytes + i, text.len - i);
+        size_t read_len = n != 0 ? n : REPLACEMENT_LEN;
+
+        if (read_len > max)
+            break;
+        max -= read_len;
+        i += n != 0 ? n : 1;
+    }
+    return i;
 }
 
 bool kinf__is_utf8(struct kinf_str text)

@@ -16,6 +16,10 @@
  * UTF-8 become U+FFFD. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__quote(struct kinf__buffer *out, struct kinf_str text);
 
+/* How much of the beginning of `text` a reader has in no more than `max` bytes once it was quoted;
+ * characters stay whole. */
+size_t kinf__quote_fit(struct kinf_str text, size_t max);
+
 /* Whether all of it is well-formed UTF-8. */
 bool kinf__is_utf8(struct kinf_str text);
 

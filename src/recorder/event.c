@@ -15,19 +15,6 @@
 
 #define NUMBER_LEN 17 /* a dot and sixteen digits */
 
-/* Not in the middle of a character. */
-static void cut(char *note)
-{
-    size_t len = strlen(note);
-
-    if (len <= KINF__EVENT_NOTE_MAX)
-        return;
-    len = KINF__EVENT_NOTE_MAX;
-    while (len > 0 && ((unsigned char)note[len] & 0xc0) == 0x80)
-        len--;
-    note[len] = '\0';
-}
-
 struct kinf__event *kinf__event_new(const struct kinf_object *regarding,
                                     const struct kinf_object *related, bool is_warning,
                                     const char *reason, const char *action, char *take_note,
@@ -50,7 +37,7 @@ struct kinf__event *kinf__event_new(const struct kinf_object *regarding,
         kinf__event_free(event);
         return NULL;
     }
-    cut(event->note);
+    event->note[kinf__quote_fit(kinf_str_from(event->note), KINF__EVENT_NOTE_MAX)] = '\0';
     return event;
 }
 

@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 
-#define KINF__EVENT_NOTE_MAX 1024
+#define KINF__EVENT_NOTE_MAX 1024 /* as the server reads it */
 
 struct kinf__event {
     struct kinf__list node; /* in the queue */
@@ -28,7 +28,7 @@ struct kinf__event {
 KINF_MUST_CHECK int kinf__event_append_key(const struct kinf__event *event,
                                            struct kinf__buffer *key);
 
-/* Takes the note. NULL: out of memory. */
+/* Takes the note, and cuts it. NULL: out of memory. */
 struct kinf__event *kinf__event_new(const struct kinf_object *regarding,
                                     const struct kinf_object *related, bool is_warning,
                                     const char *reason, const char *action, char *take_note,

@@ -22,6 +22,7 @@
 #include "base/lock.h"
 #include "base/misuse.h"
 #include "base/thread.h"
+#include "json/quote.h"
 #include "object/object.h"
 #include "recorder/series.h"
 #include "rest/client.h"
@@ -38,7 +39,7 @@
 #define LOOK_MS            10000 /* between looks for series that are over */
 #define FLUSH_MS           1000
 #define REQUEST_MS         10000
-#define TEXT_MAX           128
+#define TEXT_MAX           128 /* as the server reads it */
 #define LOG_INTERVAL_MS    30000
 #define ANSWER_MAX         ((size_t)4 << 20)
 
@@ -73,7 +74,7 @@ static bool is_text(const char *text)
 {
     size_t len = strlen(text);
 
-    return len >= 1 && len <= TEXT_MAX;
+    return len >= 1 && kinf__quote_fit(kinf_str_from(text), TEXT_MAX) == len;
 }
 
 /* Returns false, and takes nothing, if there is no room. */

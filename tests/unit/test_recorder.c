@@ -445,7 +445,9 @@ static void what_cannot_be_meant_is_refused(void **state)
     struct stage *stage = *state;
     struct kinf_recorder_options options = KINF_RECORDER_OPTIONS_INIT;
     struct kinf_recorder *recorder;
+    char longest[129] = "";
 
+    memset(longest, 'x', sizeof longest - 1);
     assert_int_equal(kinf_recorder_new(kinf_fake_client(stage->fake), &options, &recorder, NULL),
                      KINF_ERR_INVALID);
     options.controller = "c";
@@ -453,7 +455,11 @@ static void what_cannot_be_meant_is_refused(void **state)
     assert_int_equal(kinf_recorder_new(kinf_fake_client(stage->fake), &options, &recorder, NULL),
                      KINF_ERR_INVALID);
     record(stage, "", 0);
-    assert_int_equal(status_of(stage).n_recorded, 0);
+    record(stage, longest, 0);
+    assert_int_equal(status_of(stage).n_recorded, 1);
+    longest[0] = '\xe4';
+    record(stage, longest, 0);
+    assert_int_equal(status_of(stage).n_recorded, 1);
 }
 
 static void without_memory_events_are_dropped(void **state)

@@ -7,6 +7,7 @@
 #include <kinformer/kinformer.h>
 
 #include "base/clock.h"
+#include "json/scan.h"
 #include "recorder/series.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
@@ -254,6 +255,46 @@ static void long_notes_are_cut_between_characters(void **state)
     kinf__event_free(event);
 }
 
+/* Of the note as it is written. */
+static size_t read_len(const char *note)
+{
+    const struct kinf__event_source source = { "example.dev/c", "host" };
+    const struct kinf__event_series series = { 1, WALL_MS };
+    struct kinf__event *event = event_of("a", "1", false, "R", note);
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__json_value value;
+    size_t len;
+
+    assert_int_equal(kinf__event_write(event, "a.1", &source, &series, &out), 0);
+    assert_int_equal(kinf__json_scan(kinf__buffer_str(&out), true, &len), 0);
+    assert_true(
+        kinf__json_member(kinf__json_value_of(kinf__buffer_str(&out)), KINF_STR("note"), &value));
+    kinf__event_free(event);
+    return kinf__json_unescape(value.raw, NULL, 0);
+}
+
+static void notes_that_are_no_utf8_are_as_long_as_the_server_reads_them(void **state)
+{
+    char note[1101] = "";
+
+    (void)state;
+    memset(note, '\xff', sizeof note - 1);
+    assert_int_equal(read_len(note), KINF__EVENT_NOTE_MAX / 3 * 3);
+    memset(note, '\x80', sizeof note - 1);
+    assert_int_equal(read_len(note), KINF__EVENT_NOTE_MAX / 3 * 3);
+    memset(note, 'x', sizeof note - 1);
+    note[1023] = '\xe4';
+    assert_int_equal(read_len(note), 1023);
+    note[1024] = '\0';
+    assert_int_equal(read_len(note), 1023);
+    note[1021] = '\xe4';
+    note[1022] = '\0';
+    assert_int_equal(read_len(note), KINF__EVENT_NOTE_MAX);
+    /* The beginning of a character is as bad where the note ends. */
+    memcpy(note + 1020, "\xe2\x82", 3);
+    assert_int_equal(read_len(note), 1023);
+}
+
 static void names_that_cannot_begin_an_events_name_do_not(void **state)
 {
     char long_name[240];
@@ -305,6 +346,7 @@ int main(void)
         cmocka_unit_test(next_tries_come_by_their_times),
         cmocka_unit_test(an_event_has_all_that_the_server_asks_for),
         cmocka_unit_test(long_notes_are_cut_between_characters),
+        cmocka_unit_test(notes_that_are_no_utf8_are_as_long_as_the_server_reads_them),
         cmocka_unit_test(names_that_cannot_begin_an_events_name_do_not),
         cmocka_unit_test(without_memory_nothing_is_counted),
     };

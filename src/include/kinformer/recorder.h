@@ -65,7 +65,8 @@ enum kinf_event_type { KINF_EVENT_NORMAL, KINF_EVENT_WARNING };
 
 /* Records an event about an object. `related` is a second one, or NULL. `reason` says in one word why
  * ("Created"), `action` what was done ("CreatePod"), 1 to 128 bytes each; the note is for people, and
- * cut at 1,024 bytes. Without memory the event is dropped and counted. */
+ * cut at 1,024 bytes. Each byte that is no UTF-8 becomes U+FFFD and counts as the three bytes of that.
+ * Without memory the event is dropped and counted. */
 KINF_API KINF_PRINTF(7, 8) void kinf_recorder_event(struct kinf_recorder *recorder,
                                                     const struct kinf_object *regarding,
                                                     const struct kinf_object *related,
