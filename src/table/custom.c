@@ -1,10 +1,11 @@
 /*
- * Columns by JSONPath: keys, indices, [*], and filters that compare one field with a text, which is
- * what definitions have in practice. Anything else is a cell without a value. Of several matches the
- * first counts, as with the API server. Neighbours: table.c.
+ * Columns by JSONPath as client-go reads it: keys, indices, slices, wildcards, and filters that
+ * compare one field with a text, which is what definitions have in practice. Anything else is a cell
+ * without a value. Of several matches the first counts, as with the API server. Neighbours: table.c.
  */
 #include "table/custom.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,13 @@
 
 #define MAX_STEPS   16
 #define MAX_COLUMNS 64
+#define MAX_DIGITS  9
+#define TO_THE_END  LONG_MAX
 
 enum step_type {
     STEP_KEY,
-    STEP_INDEX,
     STEP_EACH,
+    STEP_SLICE,
     STEP_FILTER,
 };
 
@@ -27,7 +30,10 @@ struct step {
     const char *key; /* STEP_KEY; STEP_FILTER: the field that is compared */
     const char *value;
     bool is_unequal;
-    long index; /* negative: from the end */
+    /* STEP_SLICE: indices, negative ones from the array's end */
+    long begin;
+    long end; /* behind the last one, or TO_THE_END */
+    long stride;
 };
 
 struct column {
@@ -49,14 +55,14 @@ struct kinf__custom_columns {
 
 /* --- paths --- */
 
-/* A key up to '.' or '[', its escapes taken away; ends it with a NUL in `*at`, whose byte it
- * returns. */
+/* A key up to what cannot be in one, its escapes taken away; ends it with a NUL in `*at`, whose byte
+ * it returns. */
 static char take_key(char **at, const char **ret_key)
 {
     char *from = *at, *to = *at, end;
 
     *ret_key = to;
-    while (*from != '\0' && *from != '.' && *from != '[') {
+    while (strchr(" \t\r\n.,[]$@{}", *from) == NULL) {
         if (*from == '\\' && from[1] != '\0')
             from++;
         *to++ = *from++;
@@ -99,51 +105,89 @@ static bool take_filter(char **at, struct step *step)
     return *(*at)++ == ')';
 }
 
+/* Digits, maybe with a sign; `otherwise` if there is nothing. */
+static bool take_number(char **at, long otherwise, long *ret)
+{
+    size_t n_digits = strspn(*at + (**at == '-'), "0123456789");
+
+    *ret = n_digits != 0 ? strtol(*at, at, 10) : otherwise;
+    return n_digits <= MAX_DIGITS && **at != '-';
+}
+
+/* "begin:end:stride", each of which may be missing, or an index. */
+static bool take_slice(char **at, struct step *step)
+{
+    *step = (struct step){ .type = STEP_SLICE, .stride = 1 };
+    if (!take_number(at, 0, &step->begin))
+        return false;
+    if (**at != ':') {
+        step->end = step->begin != -1 ? step->begin + 1 : TO_THE_END;
+        return true;
+    }
+    ++*at;
+    if (!take_number(at, TO_THE_END, &step->end))
+        return false;
+    if (**at == ':') {
+        ++*at;
+        if (!take_number(at, 1, &step->stride))
+            return false;
+    }
+    return step->stride > 0;
+}
+
 /* Behind "[", and what ends it. */
 static bool take_subscript(char **at, struct step *step)
 {
-    char *end;
-
     if (**at == '*') {
-        *step = (struct step){ .type = STEP_EACH };
+        *step = (struct step){ .type = STEP_SLICE, .end = TO_THE_END, .stride = 1 };
         ++*at;
     } else if (strncmp(*at, "?(", 2) == 0) {
         *at += 2;
         if (!take_filter(at, step))
             return false;
-    } else if (**at == '\'' || **at == '"') {
-        *step = (struct step){ .type = STEP_KEY };
-        if (!take_quoted(at, &step->key))
-            return false;
-    } else {
-        *step = (struct step){ .type = STEP_INDEX, .index = strtol(*at, &end, 10) };
-        if (end == *at)
-            return false;
-        *at = end;
+    } else if (!take_slice(at, step)) {
+        return false;
     }
     return *(*at)++ == ']';
 }
 
-static bool parse(struct column *column)
+static bool parse(struct column *column, char *at);
+
+/* "'x']" is read as ".x" is, with its dots and escapes; leaves `*at` behind it. */
+static bool parse_quoted(struct column *column, char **at)
 {
-    char *at = column->path;
+    char *quote = *at, *end = strchr(quote + 1, '\'');
+
+    if (end == NULL || end + 1 != strchr(quote, ']'))
+        return false;
+    *quote = '.';
+    *end = '\0';
+    *at = end + 2;
+    return parse(column, quote);
+}
+
+static bool parse(struct column *column, char *at)
+{
     char next = *at;
 
     while (next != '\0') {
         struct step *step = &column->steps[column->n_steps];
 
+        at++;
+        if (next == '[' && *at == '\'') {
+            if (!parse_quoted(column, &at))
+                return false;
+            next = *at;
+            continue;
+        }
         if (column->n_steps == MAX_STEPS)
             return false;
-        at++;
+        column->n_steps++;
         if (next == '[') {
             if (!take_subscript(&at, step))
                 return false;
             next = *at;
         } else if (next == '.') {
-            if (*at == '[' || *at == '\0') {
-                next = *at;
-                continue;
-            }
             *step = (struct step){ .type = STEP_KEY };
             next = take_key(&at, &step->key);
             if (*step->key == '\0')
@@ -153,7 +197,6 @@ static bool parse(struct column *column)
         } else {
             return false;
         }
-        column->n_steps++;
     }
     return true;
 }
@@ -202,7 +245,7 @@ static int read_column(struct kinf__json_value from, struct column *column)
     column->description = dup_description(from, column->path);
     if (column->description == NULL)
         return KINF_ERR_NO_MEMORY;
-    column->is_understood = parse(column);
+    column->is_understood = parse(column, column->path);
     return 0;
 }
 
@@ -301,22 +344,39 @@ static bool find_among(struct kinf__json_value from, const struct step *step,
     return false;
 }
 
-static bool find_element(struct kinf__json_value from, long index, struct kinf__json_value *ret)
+static long count_elements(struct kinf__json_value array)
 {
     struct kinf__json_iter iter;
+    struct kinf__json_value item;
     struct kinf_str key;
     long n = 0;
 
+    if (kinf__json_iter_init(&iter, array)) {
+        while (kinf__json_iter_next(&iter, &key, &item))
+            n++;
+    }
+    return n;
+}
+
+/* The first element of the slice that has what follows. A slice that is not within the array has
+ * none. */
+static bool find_in_slice(struct kinf__json_value from, const struct step *step,
+                          const struct step *end, struct kinf__json_value *ret)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value item;
+    struct kinf_str key;
+    long n, first, behind;
+
     if (from.type != KINF__JSON_ARRAY || !kinf__json_iter_init(&iter, from))
         return false;
-    if (index < 0) {
-        while (kinf__json_iter_next(&iter, &key, ret))
-            index++;
-        if (index < 0 || !kinf__json_iter_init(&iter, from))
-            return false;
-    }
-    while (kinf__json_iter_next(&iter, &key, ret)) {
-        if (n++ == index)
+    n = count_elements(from);
+    first = step->begin < 0 ? step->begin + n : step->begin;
+    behind = step->end == TO_THE_END ? n : step->end < 0 ? step->end + n : step->end;
+    if (first < 0 || behind > n)
+        return false;
+    for (long i = 0; i < behind && kinf__json_iter_next(&iter, &key, &item); i++) {
+        if (i >= first && (i - first) % step->stride == 0 && find(item, step + 1, end, ret))
             return true;
     }
     return false;
@@ -334,8 +394,8 @@ static bool find(struct kinf__json_value from, const struct step *step, const st
         return from.type == KINF__JSON_OBJECT &&
                kinf__json_member(from, kinf_str_from(step->key), &from) &&
                find(from, step + 1, end, ret);
-    case STEP_INDEX:
-        return find_element(from, step->index, &from) && find(from, step + 1, end, ret);
+    case STEP_SLICE:
+        return find_in_slice(from, step, end, ret);
     case STEP_EACH:
     case STEP_FILTER:
         return find_among(from, step, end, ret);
