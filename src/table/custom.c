@@ -5,6 +5,7 @@
  */
 #include "table/custom.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,6 +404,22 @@ static bool find(struct kinf__json_value from, const struct step *step, const st
     return false;
 }
 
+/* As Go reads JSON: exactly if it is written as an integer and fits, or else by a double. One that
+ * does not fit is what amd64 makes of it. */
+static int64_t integer_of(struct kinf_str number)
+{
+    char *end;
+    long long integer;
+    double real;
+
+    errno = 0;
+    integer = strtoll(number.bytes, &end, 10);
+    if (errno == 0 && end == number.bytes + number.len)
+        return integer;
+    real = strtod(number.bytes, NULL);
+    return real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MIN;
+}
+
 /* As the API server: a text is made of anything, a number or truth of nothing else. */
 static void write_cell(const struct column *column, struct kinf__json_value value,
                        struct kinf__row *row)
@@ -415,7 +432,7 @@ static void write_cell(const struct column *column, struct kinf__json_value valu
     } else if (strcmp(column->type, "date") == 0 && value.type == KINF__JSON_STRING) {
         kinf__cell_ago(row, kinf__value_time(value), "<invalid>");
     } else if (strcmp(column->type, "integer") == 0 && is_number) {
-        kinf__cell_int(row, (int64_t)strtod(value.raw.bytes, NULL));
+        kinf__cell_int(row, integer_of(value.raw));
     } else if ((strcmp(column->type, "number") == 0 && is_number) ||
                (strcmp(column->type, "boolean") == 0 && value.type == KINF__JSON_BOOL)) {
         kinf__cell_json(row, value.raw);

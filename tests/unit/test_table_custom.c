@@ -21,7 +21,9 @@
     "z\":\"dotted\",\"q\":\"a\\\"b\"}},\"spec\":{\"n\":3,\"f\":2.5,\"big\":7.0,\"on\":true,"       \
     "\"off\":false,\"nothing\":null,\"empty\":\"\",\"list\":[\"a\",\"b\"],\"map\":{\"k\":1},"      \
     "\"ports\":[{\"name\":\"http\",\"port\":80},{\"name\":\"https\",\"port\":443},{\"port\":9}],"  \
-    "\"steps\":[{},{\"k\":1},{\"k\":2}]},"                                                         \
+    "\"steps\":[{},{\"k\":1},{\"k\":2}],\"max\":9223372036854775807,"                              \
+    "\"min\":-9223372036854775808,\"odd\":9007199254740993,\"over\":9223372036854775808,"          \
+    "\"under\":-9223372036854775809,\"huge\":1e300,\"exp\":-12e2,\"cut\":-7.9},"                   \
     "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Synced\","   \
     "\"status\":\"False\"}]}}"
 
@@ -124,6 +126,14 @@ static void each_path_gives_the_cell_of_its_type(void **state)
         { "string", ".status.conditions[?(@.type==\\\"Gone\\\")].status", "null" },
         { "integer", ".spec.n", "3" },
         { "integer", ".spec.big", "7" },
+        { "integer", ".spec.max", "9223372036854775807" },
+        { "integer", ".spec.min", "-9223372036854775808" },
+        { "integer", ".spec.odd", "9007199254740993" },
+        { "integer", ".spec.over", "-9223372036854775808" },
+        { "integer", ".spec.under", "-9223372036854775808" },
+        { "integer", ".spec.huge", "-9223372036854775808" },
+        { "integer", ".spec.exp", "-1200" },
+        { "integer", ".spec.cut", "-7" },
         { "integer", ".spec.on", "null" },
         { "integer", ".metadata.name", "null" },
         { "number", ".spec.f", "2.5" },
