@@ -5,16 +5,15 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <openssl/crypto.h>
 
 #include "base/error.h"
+#include "base/rfc3339.h"
 #include "json/scan.h"
 #include "rest/certificates.h"
 
-#define MAX_DEPTH     64
-#define RFC3339_BYTES 20 /* "2006-01-02T15:04:05Z", the shortest */
+#define MAX_DEPTH 64
 
 const char *kinf__exec_version_to_string(enum kinf__exec_version version)
 {
@@ -29,68 +28,6 @@ void kinf__exec_answer_release(struct kinf__exec_answer *answer)
     kinf__secret_free(answer->key_pem);
     *answer = (struct kinf__exec_answer){ .expires_wall_s = INT64_MAX };
 }
-
-/* --- times --- */
-
-/* n digits; -1 if there is something else. */
-static int read_digits(const char *text, size_t n)
-{
-    int number = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        number = number * 10 + (text[i] - '0');
-    }
-    return number;
-}
-
-/* Z or +hh:mm, in seconds east of Greenwich. */
-static bool read_zone(const char *text, int64_t *ret_offset_s)
-{
-    int hours, minutes;
-
-    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
-        *ret_offset_s = 0;
-        return true;
-    }
-    if ((*text != '+' && *text != '-') || strlen(text) != 6 || text[3] != ':')
-        return false;
-    hours = read_digits(text + 1, 2);
-    minutes = read_digits(text + 4, 2);
-    *ret_offset_s = (*text == '-' ? -60 : 60) * ((int64_t)hours * 60 + minutes);
-    return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
-}
-
-/* RFC 3339, as Go writes times. */
-static bool read_time(const char *text, int64_t *ret_wall_s)
-{
-    struct tm when = { 0 };
-    int64_t offset_s;
-
-    if (strlen(text) < RFC3339_BYTES || text[4] != '-' || text[7] != '-' ||
-        strchr("Tt", text[10]) == NULL || text[13] != ':' || text[16] != ':')
-        return false;
-    when.tm_year = read_digits(text, 4) - 1900;
-    when.tm_mon = read_digits(text + 5, 2) - 1;
-    when.tm_mday = read_digits(text + 8, 2);
-    when.tm_hour = read_digits(text + 11, 2);
-    when.tm_min = read_digits(text + 14, 2);
-    when.tm_sec = read_digits(text + 17, 2);
-    if (when.tm_year < -1900 || when.tm_mon < 0 || when.tm_mon > 11 || when.tm_mday < 1 ||
-        when.tm_mday > 31 || when.tm_hour < 0 || when.tm_hour > 23 || when.tm_min < 0 ||
-        when.tm_min > 59 || when.tm_sec < 0 || when.tm_sec > 60)
-        return false;
-    text += RFC3339_BYTES - 1;
-    if (*text == '.')
-        text += 1 + strspn(text + 1, "0123456789");
-    if (!read_zone(text, &offset_s))
-        return false;
-    *ret_wall_s = (int64_t)timegm(&when) - offset_s;
-    return true;
-}
-
-/* --- members --- */
 
 /* A text member; NULL if it is missing, null or empty. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY. */
 static int read_text(struct kinf__json_value object, const char *key, char **ret_text,
@@ -145,7 +82,7 @@ static int read_expiry(struct kinf__json_value status, int64_t *ret_wall_s, stru
 
     if (failed < 0 || text == NULL)
         return failed;
-    return read_time(text, ret_wall_s)
+    return kinf__rfc3339_parse(kinf_str_from(text), ret_wall_s)
                ? 0
                : kinf__error_set(err, KINF_ERR_PARSE,
                                  "status.expirationTimestamp is no time of RFC 3339");

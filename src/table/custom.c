@@ -17,6 +17,7 @@
 #define MAX_COLUMNS 64
 #define MAX_DIGITS  9
 #define TO_THE_END  LONG_MAX
+#define ZERO_TIME_S (-62135596800) /* 0001-01-01T00:00:00Z, of Go a time that is not set */
 
 enum step_type {
     STEP_KEY,
@@ -420,6 +421,17 @@ static int64_t integer_of(struct kinf_str number)
     return real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MIN;
 }
 
+static void write_date(struct kinf__row *row, struct kinf__json_value value)
+{
+    int64_t time_s = kinf__value_time(value);
+
+    if (time_s == ZERO_TIME_S || kinf__json_string_equals(value.raw, KINF_STR("")) ||
+        kinf__json_string_equals(value.raw, KINF_STR("null")))
+        kinf__cell_ago(row, INT64_MIN, "<unknown>");
+    else
+        kinf__cell_ago(row, time_s, "<invalid>");
+}
+
 /* As the API server: a text is made of anything, a number or truth of nothing else. */
 static void write_cell(const struct column *column, struct kinf__json_value value,
                        struct kinf__row *row)
@@ -430,7 +442,7 @@ static void write_cell(const struct column *column, struct kinf__json_value valu
         kinf__row_append(row, value);
         kinf__cell_text(row, "");
     } else if (strcmp(column->type, "date") == 0 && value.type == KINF__JSON_STRING) {
-        kinf__cell_ago(row, kinf__value_time(value), "<invalid>");
+        write_date(row, value);
     } else if (strcmp(column->type, "integer") == 0 && is_number) {
         kinf__cell_int(row, integer_of(value.raw));
     } else if ((strcmp(column->type, "number") == 0 && is_number) ||

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rfc3339.h"
 #include "json/quote.h"
 
 #define MINUTE_S 60
@@ -134,29 +135,16 @@ bool kinf__field_condition_is_true(struct kinf__json_value object, const char *t
            kinf__field_is(condition, "status", "True");
 }
 
-/* Days from 1970-01-01, of the Gregorian calendar. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
-{
-    int64_t shifted = month <= 2 ? year - 1 : year;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-    return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719468;
-}
-
 int64_t kinf__value_time(struct kinf__json_value value)
 {
-    int year, month, day, hour, minute, second;
-    char text[64];
+    struct kinf_str text = value.raw;
+    int64_t time_s;
 
-    if (value.type != KINF__JSON_STRING || value.raw.len >= sizeof text)
+    if (value.type != KINF__JSON_STRING)
         return INT64_MIN;
-    memcpy(text, value.raw.bytes, value.raw.len);
-    text[value.raw.len] = '\0';
-    /* The server writes UTC only; a fraction of a second does not matter. */
-    if (sscanf(text, "\"%4d-%2d-%2dT%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second) !=
-        6)
-        return INT64_MIN;
-    return days_of(year, month, day) * DAY_S + hour * HOUR_S + minute * MINUTE_S + second;
+    text.bytes++; /* the quotes */
+    text.len -= 2;
+    return kinf__rfc3339_parse(text, &time_s) ? time_s : INT64_MIN;
 }
 
 int64_t kinf__field_time(struct kinf__json_value from, const char *path)

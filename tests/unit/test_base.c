@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/rfc3339.h"
 #include "base/sort.h"
 #include "base/thread.h"
 
@@ -191,6 +192,56 @@ static void durations_are_sums_of_numbers_with_units(void **state)
 
         assert_int_equal(kinf__duration_parse(rows[i].text, &ms), rows[i].ms >= 0);
         assert_true(ms == rows[i].ms);
+    }
+}
+
+static void times_are_whole_and_say_their_zone(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t wall_s; /* -1: no time */
+    } rows[] = {
+        { "1970-01-01T00:00:00Z", 0 },
+        { "2000-02-29T12:00:00z", 951825600 },
+        { "2000-02-29t12:00:00.123456789Z", 951825600 },
+        { "2000-02-29T12:00:00+02:30", 951816600 },
+        { "2000-02-29T12:00:00.5-02:30", 951834600 },
+        { "2024-12-31T23:59:60Z", 1735689600 },
+        { "0001-01-01T00:00:00Z", -62135596800 },
+        { "9999-12-31T23:59:59Z", 253402300799 },
+        { "2000-02-30T12:00:00Z", -1 },
+        { "1900-02-29T12:00:00Z", -1 },
+        { "2001-04-31T12:00:00Z", -1 },
+        { "2000-12-32T12:00:00Z", -1 },
+        { "2000-13-01T12:00:00Z", -1 },
+        { "2000-00-01T12:00:00Z", -1 },
+        { "2000-01-00T12:00:00Z", -1 },
+        { "2000-01-01T24:00:00Z", -1 },
+        { "2000-01-01T12:60:00Z", -1 },
+        { "2000-01-01T12:00:61Z", -1 },
+        { "2000-01-01 12:00:00Z", -1 },
+        { "2000-01-01T12:00:00+24:00", -1 },
+        { "2000-01-01T12:00:00+00:60", -1 },
+        { "2000-01-01T12:00:00+0000", -1 },
+        { "2000-01-01T12:00:00x", -1 },
+        { "+200-01-01T12:00:00Z", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        size_t whole = strlen(rows[i].text);
+
+        for (size_t len = 0; len <= whole; len++) {
+            char *exact = malloc(len != 0 ? len : 1);
+            int64_t wall_s = -1;
+            bool is_time;
+
+            memcpy(exact, rows[i].text, len);
+            is_time = kinf__rfc3339_parse((struct kinf_str){ exact, len }, &wall_s);
+            assert_int_equal(is_time, len == whole && rows[i].wall_s != -1);
+            assert_true(wall_s == (is_time ? rows[i].wall_s : -1));
+            free(exact);
+        }
     }
 }
 
@@ -529,6 +580,7 @@ int main(void)
         cmocka_unit_test(hashes_depend_on_every_byte),
         cmocka_unit_test(times_do_not_overflow),
         cmocka_unit_test(durations_are_sums_of_numbers_with_units),
+        cmocka_unit_test(times_are_whole_and_say_their_zone),
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(giving_up_a_lock_that_is_not_held_aborts),

@@ -117,6 +117,8 @@ static void what_is_no_answer_is_named_without_showing_it(void **state)
         { TIME("2024-00-01T12:30:00Z"), "no time" },
         { TIME("2024-12-00T12:30:00Z"), "no time" },
         { TIME("2024-12-32T12:30:00Z"), "no time" },
+        { TIME("2024-06-31T12:30:00Z"), "no time" },
+        { TIME("2023-02-29T12:30:00Z"), "no time" },
         { TIME("2024-12-01T24:30:00Z"), "no time" },
         { TIME("2024-12-01Txx:30:00Z"), "no time" },
         { TIME("2024-12-01T12:60:00Z"), "no time" },

@@ -184,7 +184,7 @@ static void durations_change_their_form_at_the_edges(void **state)
     }
 }
 
-static void times_are_read_in_utc(void **state)
+static void times_are_read_with_their_zone(void **state)
 {
     static const struct {
         const char *text;
@@ -194,6 +194,11 @@ static void times_are_read_in_utc(void **state)
         { "{\"t\":\"2000-02-29T12:00:00Z\"}", 951825600 },
         { "{\"t\":\"2026-11-21T07:06:19.123456Z\"}", 1795244779 },
         { "{\"t\":\"2100-03-01T00:00:00Z\"}", 4107542400 },
+        { "{\"t\":\"2000-02-29T12:00:00+02:30\"}", 951816600 },
+        { "{\"t\":\"2000-02-29T12:00:00.5-02:30\"}", 951834600 },
+        { "{\"t\":\"2000-02-29T12:00:00\"}", INT64_MIN },
+        { "{\"t\":\"2001-02-29T12:00:00Z\"}", INT64_MIN },
+        { "{\"t\":\"\"}", INT64_MIN },
         { "{\"t\":\"soon\"}", INT64_MIN },
         { "{\"t\":7}", INT64_MIN },
         { "{\"t\":null}", INT64_MIN },
@@ -305,7 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_objects_show_as_the_server_shows_them),
         cmocka_unit_test(durations_change_their_form_at_the_edges),
-        cmocka_unit_test(times_are_read_in_utc),
+        cmocka_unit_test(times_are_read_with_their_zone),
         cmocka_unit_test(what_is_missing_or_of_another_form_is_shown_as_absent),
         cmocka_unit_test(no_memory_is_an_error),
     };

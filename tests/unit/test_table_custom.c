@@ -23,7 +23,9 @@
     "\"ports\":[{\"name\":\"http\",\"port\":80},{\"name\":\"https\",\"port\":443},{\"port\":9}],"  \
     "\"steps\":[{},{\"k\":1},{\"k\":2}],\"max\":9223372036854775807,"                              \
     "\"min\":-9223372036854775808,\"odd\":9007199254740993,\"over\":9223372036854775808,"          \
-    "\"under\":-9223372036854775809,\"huge\":1e300,\"exp\":-12e2,\"cut\":-7.9},"                   \
+    "\"under\":-9223372036854775809,\"huge\":1e300,\"exp\":-12e2,\"cut\":-7.9,"                    \
+    "\"east\":\"2001-09-09T03:45:40+02:00\",\"west\":\"2001-09-08T23:45:40.0-02:00\","             \
+    "\"zoneless\":\"2001-09-09T01:45:40\",\"zero\":\"0001-01-01T00:00:00Z\",\"nil\":\"null\"},"    \
     "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Synced\","   \
     "\"status\":\"False\"}]}}"
 
@@ -141,6 +143,12 @@ static void each_path_gives_the_cell_of_its_type(void **state)
         { "boolean", ".spec.off", "false" },
         { "boolean", ".spec.n", "null" },
         { "date", ".metadata.creationTimestamp", "\"60s\"" },
+        { "date", ".spec.east", "\"60s\"" },
+        { "date", ".spec.west", "\"60s\"" },
+        { "date", ".spec.zoneless", "\"\\u003cinvalid\\u003e\"" },
+        { "date", ".spec.empty", "\"\\u003cunknown\\u003e\"" },
+        { "date", ".spec.nil", "\"\\u003cunknown\\u003e\"" },
+        { "date", ".spec.zero", "\"\\u003cunknown\\u003e\"" },
         { "date", ".metadata.name", "\"\\u003cinvalid\\u003e\"" },
         { "date", ".spec.n", "null" },
         { "string", "..name", "null" },
