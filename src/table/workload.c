@@ -188,6 +188,24 @@ static void append_target(struct kinf__row *row, struct kinf__json_value metric,
     kinf__row_printf(row, "<unknown type>");
 }
 
+/* Of autoscaling/v1, which has its other metrics in an annotation: those are left out. */
+static void append_cpu_target(struct kinf__row *row)
+{
+    struct kinf__json_value target, current;
+
+    if (!kinf__field(row->object, "spec.targetCPUUtilizationPercentage", &target))
+        return;
+    kinf__row_printf(row, "cpu: ");
+    if (kinf__field(row->object, "status.currentCPUUtilizationPercentage", &current)) {
+        kinf__row_append(row, current);
+        kinf__row_printf(row, "%%/");
+    } else {
+        kinf__row_printf(row, "<unknown>/");
+    }
+    kinf__row_append(row, target);
+    kinf__row_printf(row, "%%");
+}
+
 void kinf__cell_targets(struct kinf__row *row)
 {
     enum { MAX_SHOWN = 2 };
@@ -205,5 +223,7 @@ void kinf__cell_targets(struct kinf__row *row)
     }
     if (n > MAX_SHOWN)
         kinf__row_printf(row, " + %zu more...", n - MAX_SHOWN);
+    if (n == 0)
+        append_cpu_target(row);
     kinf__cell_text(row, "<none>");
 }

@@ -158,6 +158,40 @@ static void recorded_objects_show_as_the_server_shows_them(void **state)
     assert_int_equal(check_recordings("tables/objects"), 199);
 }
 
+/* What is not among the recordings. */
+static void check_cells(const char *name, const char *members, const char *cells)
+{
+    const struct kinf_type *type = type_of(name);
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    const struct kinf_object *object;
+
+    assert_int_equal(kinf__buffer_printf(
+                         &text, "{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\"},%s}", members),
+                     0);
+    object = decode(type, kinf__buffer_str(&text));
+    if (!shows(kinf__table_for(type), object, 0, kinf_str_from(cells), &out))
+        fail_msg("%s: %s\ninstead of %s", name, kinf__buffer_cstr(&out), cells);
+    kinf_object_unref(object);
+}
+
+static void autoscalers_of_the_first_version_show_their_cpu_target(void **state)
+{
+    static const char name[] = "horizontalpodautoscalers.autoscaling";
+
+    (void)state;
+#define CELLS(targets)                                                                             \
+    "[\"x\",\"\",\"" targets "\",\"\\u003cunset\\u003e\",4,0,\"\\u003cunknown\\u003e\"]"
+    check_cells(name,
+                "\"spec\":{\"maxReplicas\":4,\"targetCPUUtilizationPercentage\":50},"
+                "\"status\":{\"currentCPUUtilizationPercentage\":40}",
+                CELLS("cpu: 40%/50%"));
+    check_cells(name, "\"spec\":{\"maxReplicas\":4,\"targetCPUUtilizationPercentage\":50}",
+                CELLS("cpu: \\u003cunknown\\u003e/50%"));
+    check_cells(name, "\"spec\":{\"maxReplicas\":4}", CELLS("\\u003cnone\\u003e"));
+#undef CELLS
+}
+
 static void durations_change_their_form_at_the_edges(void **state)
 {
     static const struct {
@@ -309,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_objects_show_as_the_server_shows_them),
+        cmocka_unit_test(autoscalers_of_the_first_version_show_their_cpu_target),
         cmocka_unit_test(durations_change_their_form_at_the_edges),
         cmocka_unit_test(times_are_read_with_their_zone),
         cmocka_unit_test(what_is_missing_or_of_another_form_is_shown_as_absent),
