@@ -24,14 +24,21 @@ struct pod {
     struct kinf__json_value init;
 };
 
-/* An init container that goes on running. */
-static bool is_sidecar(struct kinf__json_value object, struct kinf__json_value status)
+/* An init container that goes on running. `next` walks over the containers beside their statuses:
+ * kubelet sorts these, and only others are looked for. */
+static bool is_sidecar(struct kinf__json_value object, struct kinf__items *next,
+                       struct kinf__json_value status)
 {
-    struct kinf__json_value name, container;
+    struct kinf__json_value name, other, container;
 
-    return kinf__field(status, "name", &name) &&
-           kinf__field_find_same(object, "spec.initContainers", "name", name, &container) &&
-           kinf__field_is(container, "restartPolicy", "Always");
+    if (!kinf__field(status, "name", &name))
+        return false;
+    if (kinf__items_next(next) && kinf__field(next->value, "name", &other) &&
+        kinf_str_equal(other.raw, name.raw))
+        container = next->value;
+    else if (!kinf__field_find_same(object, "spec.initContainers", "name", name, &container))
+        return false;
+    return kinf__field_is(container, "restartPolicy", "Always");
 }
 
 static void count_restarts(struct pod *pod, struct kinf__json_value status)
@@ -60,11 +67,12 @@ static bool is_initialized(const struct pod *pod)
 static void read_init_containers(struct pod *pod)
 {
     int64_t n_sidecar_restarts = 0, last_sidecar_s = INT64_MIN;
-    struct kinf__items items = kinf__field_items(pod->object, "status.initContainerStatuses");
+    struct kinf__items items = kinf__field_items(pod->object, "status.initContainerStatuses"),
+                       container = kinf__field_items(pod->object, "spec.initContainers");
 
     for (size_t i = 0; !pod->is_initializing && kinf__items_next(&items); i++) {
         struct kinf__json_value status = items.value;
-        bool sidecar = is_sidecar(pod->object, status);
+        bool sidecar = is_sidecar(pod->object, &container, status);
 
         count_restarts(pod, status);
         if (sidecar) {

@@ -175,6 +175,31 @@ static void check_cells(const char *name, const char *members, const char *cells
     kinf_object_unref(object);
 }
 
+static void sidecars_are_known_whatever_the_order_of_statuses(void **state)
+{
+    static const char cells[] =
+        "[\"x\",\"2/2\",\"Running\",\"2\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\","
+        "\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\"]";
+
+    (void)state;
+#define POD(statuses)                                                                              \
+    "\"spec\":{\"initContainers\":[{\"name\":\"once\"},{\"name\":\"side\",\"restartPolicy\":"      \
+    "\"Always\"}],\"containers\":[{\"name\":\"main\"}]},\"status\":{\"phase\":\"Running\","        \
+    "\"initContainerStatuses\":[" statuses                                                         \
+    "],\"containerStatuses\":[{\"name\":\"main\",\"ready\":"                                       \
+    "true,\"state\":{\"running\":{}}}]}"
+#define ONCE "{\"name\":\"once\",\"restartCount\":1,\"state\":{\"terminated\":{\"exitCode\":0}}}"
+#define SIDE                                                                                       \
+    "{\"name\":\"side\",\"restartCount\":2,\"ready\":true,\"started\":true,\"state\":{"            \
+    "\"running\":{}}}"
+    check_cells("pods", POD(ONCE "," SIDE), cells);
+    check_cells("pods", POD(SIDE "," ONCE), cells);
+    check_cells("pods", POD(SIDE), cells);
+#undef POD
+#undef ONCE
+#undef SIDE
+}
+
 static void autoscalers_of_the_first_version_show_their_cpu_target(void **state)
 {
     static const char name[] = "horizontalpodautoscalers.autoscaling";
@@ -343,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_objects_show_as_the_server_shows_them),
+        cmocka_unit_test(sidecars_are_known_whatever_the_order_of_statuses),
         cmocka_unit_test(autoscalers_of_the_first_version_show_their_cpu_target),
         cmocka_unit_test(durations_change_their_form_at_the_edges),
         cmocka_unit_test(times_are_read_with_their_zone),
