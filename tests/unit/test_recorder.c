@@ -326,6 +326,7 @@ static void one_whose_answer_was_lost_is_told_of_those_that_came_since(void **st
     WAIT_FOR(count_events(stage, "\"reason\":\"Happened\"") == 1);
     for (int i = 1; i < 3; i++)
         record(stage, "Happened", i);
+    WAIT_FOR(status_of(stage).n_queued == 0);
     advance_until_over(stage, 1);
     WAIT_FOR(count_events(stage, "\"count\":3") == 1);
     assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
