@@ -146,7 +146,7 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     if (failed < 0)
         return failed;
     return config->shards.lease != NULL ? make_lease(handlers, config, client, err)
-                                        : run_all(handlers, 0, err);
+                                        : run_all(handlers, -1, err);
 }
 
 int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)

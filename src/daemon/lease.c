@@ -66,7 +66,7 @@ int64_t kinf__daemon_lease_term(const struct kinf__daemon_lease *lease)
 {
     struct kinf_fence fence;
 
-    return kinf_elector_fence(lease->elector, &fence) ? fence.term : 0;
+    return kinf_elector_fence(lease->elector, &fence) ? fence.term : -1;
 }
 
 /* X(name, type, decimals, help, value) of `status` */

@@ -52,9 +52,9 @@ struct kinf__handler {
     bool (*may_tell)(void *ctx); /* NULL: always; on the handler's thread */
     void *may_tell_ctx;
     /* the owner's */
-    int64_t
-        term; /* of its Lease, for who can refuse what comes from an earlier one; 0: none. Set before a
-                   * start */
+    /* Of its Lease, from 0, for who can refuse what an earlier one had on its way; -1: there is none. Set
+     * in front of a start. */
+    int64_t term;
     pthread_t thread;
     bool has_thread;
     bool is_left_alone;

@@ -142,7 +142,7 @@ static int post(struct webhook *webhook, struct kinf_error *err)
                                                 .content_type = "application/x-ndjson",
                                                 .accept = "*/*",
                                                 .headers = headers,
-                                                .n_headers = webhook->base.term != 0 ? 3 : 2,
+                                                .n_headers = webhook->base.term >= 0 ? 3 : 2,
                                                 .total_timeout_ms = webhook->timeout_ms,
                                                 .on_body = pass_over };
 

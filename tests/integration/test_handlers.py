@@ -66,13 +66,13 @@ for line in sys.stdin:
 RECEIVER = TAKE + """
 import http.server, ssl, threading
 lock = threading.Lock()
-known = {"run": None, "last": 0, "term": 0}
+known = {"run": None, "last": 0, "term": -1}
 def take_batch(headers, body):
     first, last = map(int, headers["Kinformer-Sequence"].split("-"))
     lines = body.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(first, last + 1)), body
     assert headers["Content-Type"] == "application/x-ndjson" and headers["Authorization"] == "Bearer word", headers
-    term = int(headers.get("Kinformer-Term", 0))
+    term = int(headers.get("Kinformer-Term", -1))
     assert term >= known["term"], headers
     known["term"] = term
     write("term", str(term))
@@ -301,7 +301,7 @@ class HandlersTest(unittest.TestCase):
         with open(config, "a", encoding="utf-8") as file:
             file.write(f"lease: {SPACE}/webhook\n")
         self.receiver()
-        for term in (1, 2):
+        for term in (0, 1):
             daemon = self.daemon(config=config)
             wait_until(lambda daemon=daemon, term=term: daemon.check() or self.read("term") == str(term), "the term")
             self.wait_equal(daemon)

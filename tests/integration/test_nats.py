@@ -422,13 +422,11 @@ class NatsTest(unittest.TestCase):
                 told = Told(self.server.ask())
                 return told if told.bucket[key].get("data") == data else None
             return wait_until(has_data, f"the bucket has {data}")
-        daemon = self.daemon(drop="[data]")
-        wait_data(daemon, None)
-        self.config()
-        daemon.process.send_signal(signal.SIGHUP)
-        told = wait_data(daemon, {"value": "secret"})
-        self.assertEqual(told.types(key), ["ADDED"])
-        daemon.stop()
+        for drop, data in (("[data]", None), ("[]", {"value": "secret"})):
+            daemon = self.daemon(drop=drop)
+            told = wait_data(daemon, data)
+            self.assertEqual(told.types(key), ["ADDED"])
+            daemon.stop()
 
     def test_what_another_writes_into_the_bucket_is_mended(self):
         self.start_server()

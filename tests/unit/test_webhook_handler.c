@@ -82,7 +82,7 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
     if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
         fail_msg("%s", err.message);
     f->handler->may_tell = f->has_terms ? may_tell : NULL;
-    f->handler->term = f->term;
+    f->handler->term = f->has_terms ? f->term : -1;
     if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
