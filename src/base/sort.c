@@ -63,29 +63,35 @@ static bool sort_runs(const struct sort *sort, char *items, size_t n_items)
     return true;
 }
 
+static int merge_all(const struct sort *sort, char *items, size_t n_items, char *room)
+{
+    char *from = items, *to = room;
+    bool goes_on = true;
+
+    for (size_t n = RUN_LEN; n < n_items && goes_on; n *= 2) {
+        goes_on = merge_runs(sort, from, to, n_items * sort->size, n * sort->size);
+        if (goes_on) {
+            char *merged = to;
+
+            to = from;
+            from = merged;
+        }
+    }
+    if (from != items)
+        memcpy(items, from, n_items * sort->size);
+    return goes_on ? 0 : KINF_ERR_STOPPED;
+}
+
 int kinf__sort(void *items, size_t n_items, size_t size, int (*compare)(const void *, const void *),
                const struct kinf__stop *stop)
 {
     const struct sort sort = { size, compare, stop };
     KINF__AUTO_FREE char *room = NULL;
-    char *from = items, *to;
 
     if (!sort_runs(&sort, items, n_items))
         return KINF_ERR_STOPPED;
     if (n_items <= RUN_LEN)
         return 0;
-    room = to = reallocarray(NULL, n_items, size);
-    if (room == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (size_t n = RUN_LEN; n < n_items; n *= 2) {
-        char *merged = to;
-
-        if (!merge_runs(&sort, from, to, n_items * size, n * size))
-            return KINF_ERR_STOPPED;
-        to = from;
-        from = merged;
-    }
-    if (from != items)
-        memcpy(items, from, n_items * size);
-    return 0;
+    room = reallocarray(NULL, n_items, size);
+    return room != NULL ? merge_all(&sort, items, n_items, room) : KINF_ERR_NO_MEMORY;
 }

@@ -116,6 +116,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .shard = informer->shard,
         .plan = informer->plan,
         .packer = informer->packer,
+        .stop = &informer->stop,
         .fifo = informer->fifo,
         .known = informer->indexer,
         .initial = options->initial,
@@ -285,13 +286,14 @@ static void begin_stop(struct kinf_informer *informer)
     kinf__mutex_unlock(&informer->status_lock);
 }
 
+/* The reflector first: what the stop ends there it leaves for free, if it has been interrupted. */
 void kinf__informer_interrupt(struct kinf_informer *informer)
 {
+    if (informer->reflector != NULL)
+        kinf__reflector_interrupt(informer->reflector);
     kinf__stop_set(&informer->stop);
     kinf__handlers_close(&informer->handlers);
     kinf_deltafifo_abort(informer->fifo);
-    if (informer->reflector != NULL)
-        kinf__reflector_interrupt(informer->reflector);
 }
 
 /* Everybody is told to stop before anybody is waited for. */

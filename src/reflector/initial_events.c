@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sort.h"
 
 #define N_FIRST 64
 
@@ -62,24 +63,36 @@ int kinf__initial_events_add(struct kinf__initial_events *events, const struct k
     return 0;
 }
 
-void kinf__initial_events_settle(struct kinf__initial_events *events)
+/* Of sorted events. Those that it does not come to stay, behind the ones that are left. */
+static int keep_last_of_each_key(struct kinf__initial_events *events, const struct kinf__stop *stop)
 {
-    size_t n_left = 0;
+    size_t n_events = events->n_events, n_left = 0, i;
 
-    if (!events->is_unsettled)
-        return;
-    qsort(events->events, events->n_events, sizeof *events->events, compare_events);
-    for (size_t i = 0; i < events->n_events; i++) {
+    for (i = 0; i < n_events && !kinf__stop_is_set(stop); i++) {
         struct kinf__initial_event *event = &events->events[i];
-        bool is_last = i + 1 == events->n_events || compare_keys(event, event + 1) != 0;
+        bool is_last = i + 1 == n_events || compare_keys(event, event + 1) != 0;
 
         if (is_last && !event->is_deleted)
             events->events[n_left++] = *event;
         else
             kinf_object_unref(event->object);
     }
-    events->n_events = n_left;
-    events->is_unsettled = false;
+    memmove(&events->events[n_left], &events->events[i], (n_events - i) * sizeof *events->events);
+    events->n_events = n_left + (n_events - i);
+    return i < n_events ? KINF_ERR_STOPPED : 0;
+}
+
+int kinf__initial_events_settle(struct kinf__initial_events *events, const struct kinf__stop *stop)
+{
+    int r;
+
+    if (!events->is_unsettled)
+        return 0;
+    r = kinf__sort(events->events, events->n_events, sizeof *events->events, compare_events, stop);
+    if (r == 0)
+        r = keep_last_of_each_key(events, stop);
+    events->is_unsettled = r < 0;
+    return r;
 }
 
 bool kinf__initial_events_check(const struct kinf__initial_events *events)

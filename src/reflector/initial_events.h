@@ -17,6 +17,7 @@
 #include <kinformer/object.h>
 
 #include "base/compiler.h"
+#include "base/stop.h"
 
 struct kinf__initial_event {
     const struct kinf_object *object; /* a reference */
@@ -40,8 +41,10 @@ KINF_MUST_CHECK int kinf__initial_events_add(struct kinf__initial_events *events
                                              struct kinf_error *err);
 
 /* Afterwards there is one event for each key that is left, in the order of keys, and none of them
- * deletes. */
-void kinf__initial_events_settle(struct kinf__initial_events *events);
+ * deletes. `stop` may be NULL. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY; then there are events to
+ * be released, or, of the latter, to be settled again. */
+KINF_MUST_CHECK int kinf__initial_events_settle(struct kinf__initial_events *events,
+                                                const struct kinf__stop *stop);
 
 /* Whether what counts as settled is. For tests. */
 bool kinf__initial_events_check(const struct kinf__initial_events *events);

@@ -66,10 +66,10 @@ void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *ob
 }
 
 void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,
-                            size_t n_items)
+                            size_t n_items, const struct kinf__stop *stop)
 {
     kinf__newest_release(newest);
-    for (size_t i = 0; i < n_items; i++) {
+    for (size_t i = 0; i < n_items && !kinf__stop_is_set(stop); i++) {
         size_t at = newest->n_stored;
 
         while (at > 0 &&

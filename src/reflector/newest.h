@@ -16,6 +16,8 @@
 
 #include <kinformer/object.h>
 
+#include "base/stop.h"
+
 #define KINF__NEWEST_MAX 3
 
 struct kinf__newest {
@@ -34,9 +36,9 @@ void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *ob
                        bool is_deleted);
 /* What is stored under a key is not known to be the newest. */
 void kinf__newest_drop(struct kinf__newest *newest, const char *key);
-/* A whole list, in whatever order. */
+/* A whole list, in whatever order. `stop` (NULL: nothing) ends it: nobody asks for the newest then. */
 void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,
-                            size_t n_items);
+                            size_t n_items, const struct kinf__stop *stop);
 /* Forgets all. */
 void kinf__newest_release(struct kinf__newest *newest);
 

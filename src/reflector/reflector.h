@@ -40,6 +40,7 @@
 #include <kinformer/informer.h>
 #include <kinformer/type.h>
 
+#include "base/stop.h"
 #include "object/object.h"
 #include "object/shard.h"
 
@@ -119,6 +120,8 @@ struct kinf__reflector_options {
     bool accept_gzip;            /* on LIST */
     bool metadata_only;          /* asks for PartialObjectMetadata, and takes nothing else */
     struct kinf__packer *packer; /* makes the objects; NULL: they are held as they are */
+    /* Ends long work on a list; set only when the reflector was interrupted. NULL: nothing does. */
+    const struct kinf__stop *stop;
     struct kinf__reflector_callbacks callbacks;
 };
 

@@ -235,17 +235,21 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
 }
 
 /* Makes a list of the events. */
-static int take_events(struct kinf__reflector *reflector)
+static int take_events(struct kinf__reflector *reflector, struct kinf_error *err)
 {
     struct kinf__initial_events *initial = &reflector->initial;
     struct kinf__listed *listed = &reflector->listed;
+    int r = kinf__initial_events_settle(initial, reflector->options.stop);
 
-    kinf__initial_events_settle(initial);
+    if (r == KINF_ERR_STOPPED)
+        return kinf__error_set(err, r, "stopped");
+    if (r < 0)
+        return kinf__error_no_memory(err);
     if (initial->n_events == 0)
         return 0;
     listed->items = calloc(initial->n_events, sizeof *listed->items);
     if (listed->items == NULL)
-        return KINF_ERR_NO_MEMORY;
+        return kinf__error_no_memory(err);
     listed->size = initial->n_events;
     for (size_t i = 0; i < initial->n_events; i++)
         listed->items[listed->n_items++] = KINF__TAKE(initial->events[i].object);
@@ -265,10 +269,10 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
                                 struct kinf_error *err)
 {
     size_t n_items;
-    int r;
+    int r = take_events(reflector, err);
 
-    if (take_events(reflector) < 0)
-        return kinf__error_no_memory(err);
+    if (r < 0)
+        return r;
     n_items = reflector->listed.n_items;
     r = kinf_deltafifo_replace(reflector->options.fifo, reflector->listed.items,
                                reflector->listed.n_items, rv, err);
@@ -277,7 +281,8 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     atomic_store_explicit(&reflector->last_list_ms, kinf__clock_now_ms(), memory_order_relaxed);
     log_list(reflector, how, rv);
     kinf__reflector_expect_items(reflector, 0);
-    kinf__newest_take_list(&reflector->newest, reflector->listed.items, reflector->listed.n_items);
+    kinf__newest_take_list(&reflector->newest, reflector->listed.items, n_items,
+                           reflector->options.stop);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
     reflector->n_known = reflector->quarantine.n_quarantined == 0 ? (int64_t)n_items : -1;

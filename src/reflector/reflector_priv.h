@@ -159,7 +159,7 @@ void kinf__reflector_load(struct kinf__reflector *reflector);
 
 /* A list or watch list. Beginning drops what was collected before; from then on objects whose bytes
  * are those of the stored copy are that copy, until drop. Finishing hands what was collected to the
- * queue and drops it. Errors: as kinf_deltafifo_replace(), nothing changed. */
+ * queue and drops it. Errors: as kinf_deltafifo_replace(), nothing is queued. */
 void kinf__reflector_begin_list(struct kinf__reflector *reflector);
 KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
                                                 const char *rv, struct kinf_error *err);

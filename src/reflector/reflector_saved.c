@@ -66,7 +66,8 @@ static void resume(struct kinf__reflector *reflector, const struct kinf__saved_o
               "loaded resource=%s namespace=%s objects=%zu rv=%s ms=%" PRId64,
               reflector->options.type->resource, kinf__reflector_namespace(reflector),
               listed->n_items, origin->rv, kinf__clock_now_ms() - begun_ms);
-    kinf__newest_take_list(&reflector->newest, listed->items, listed->n_items);
+    kinf__newest_take_list(&reflector->newest, listed->items, listed->n_items,
+                           reflector->options.stop);
     reflector->n_known = (int64_t)listed->n_items;
     reflector->is_unconfirmed = true;
     kinf__policy_resume(&reflector->policy, origin->rv, reflector->n_list_bytes);

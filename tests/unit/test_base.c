@@ -463,26 +463,42 @@ static void sorting_does_as_qsort_does(void **state)
 }
 
 static struct kinf__stop sort_stop;
-static size_t n_compared;
+static size_t n_compared, n_to_compare;
 
 static int compare_and_stop(const void *a, const void *b)
 {
-    if (++n_compared == N_SORTED_MOST)
+    if (++n_compared == n_to_compare)
         kinf__stop_set(&sort_stop);
     return compare_numbers(a, b);
 }
 
-static void sorting_ends_when_it_is_stopped(void **state)
+static int sort_until(uint32_t *items, size_t n_until)
+{
+    sort_stop = (struct kinf__stop){ false };
+    n_compared = 0;
+    n_to_compare = n_until;
+    for (uint32_t i = 0; i < N_SORTED_MOST; i++)
+        items[i] = (uint32_t)((uint64_t)i * 7919 % N_SORTED_MOST);
+    return kinf__sort(items, N_SORTED_MOST, sizeof *items, compare_and_stop, &sort_stop);
+}
+
+/* In its runs, and in each pass that merges them. */
+static void sorting_ends_when_it_is_stopped_and_loses_nothing(void **state)
 {
     uint32_t *items = calloc(N_SORTED_MOST, sizeof *items);
+    size_t n_in_all;
 
     (void)state;
     assert_non_null(items);
-    for (uint32_t i = 0; i < N_SORTED_MOST; i++)
-        items[i] = i * 7919 % N_SORTED_MOST;
-    assert_int_equal(kinf__sort(items, N_SORTED_MOST, sizeof *items, compare_and_stop, &sort_stop),
-                     KINF_ERR_STOPPED);
-    assert_in_range(n_compared, N_SORTED_MOST, 3 * N_SORTED_MOST);
+    assert_int_equal(sort_until(items, 0), 0);
+    n_in_all = n_compared;
+    for (size_t n = N_SORTED_MOST; n < n_in_all; n += N_SORTED_MOST / 3) {
+        assert_int_equal(sort_until(items, n), KINF_ERR_STOPPED);
+        assert_in_range(n_compared, n, n + 2 * N_SORTED_MOST);
+        qsort(items, N_SORTED_MOST, sizeof *items, compare_numbers);
+        for (uint32_t i = 0; i < N_SORTED_MOST; i++)
+            assert_int_equal(items[i], i);
+    }
     free(items);
 }
 
@@ -591,7 +607,7 @@ int main(void)
         cmocka_unit_test(the_level_of_a_line_is_asked_for_once),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
         cmocka_unit_test(sorting_does_as_qsort_does),
-        cmocka_unit_test(sorting_ends_when_it_is_stopped),
+        cmocka_unit_test(sorting_ends_when_it_is_stopped_and_loses_nothing),
         cmocka_unit_test(pages_of_many_allocations_are_touched_at_once),
         cmocka_unit_test(what_is_no_plain_file_is_not_replaced),
     };

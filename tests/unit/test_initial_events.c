@@ -11,6 +11,7 @@
 #include "unit/test.h"
 
 #define N_KEYS 30
+#define N_MANY 10000
 
 static const struct kinf_object *make_pod(size_t name, size_t version)
 {
@@ -40,9 +41,16 @@ static void add(struct kinf__initial_events *events, size_t name, size_t version
     assert_true(kinf__initial_events_check(events));
 }
 
+/* In no order, and more than are sorted at once. */
+static void add_many(struct kinf__initial_events *events)
+{
+    for (size_t i = 0; i < N_MANY; i++)
+        add(events, i * 7919 % N_MANY, i + 1, false);
+}
+
 static void settle(struct kinf__initial_events *events)
 {
-    kinf__initial_events_settle(events);
+    assert_int_equal(kinf__initial_events_settle(events, NULL), 0);
     assert_false(events->is_unsettled);
     assert_true(kinf__initial_events_check(events));
 }
@@ -125,6 +133,38 @@ static void no_memory_leaves_what_is_there(void **state)
     kinf__initial_events_release(&events);
 }
 
+static void no_memory_to_sort_leaves_what_is_there(void **state)
+{
+    struct kinf__initial_events events = { 0 };
+
+    (void)state;
+    add_many(&events);
+    test_fail_allocation(1);
+    assert_int_equal(kinf__initial_events_settle(&events, NULL), KINF_ERR_NO_MEMORY);
+    test_fail_allocation(0);
+    settle(&events);
+    assert_int_equal(events.n_events, N_MANY);
+    kinf__initial_events_release(&events);
+}
+
+/* G10: who stops does not wait until a million events are sorted. */
+static void a_stop_leaves_the_events_for_release(void **state)
+{
+    struct kinf__initial_events events = { 0 };
+    struct kinf__stop stop = { false };
+    size_t n_objects = kinf__object_count();
+
+    (void)state;
+    add_many(&events);
+    kinf__stop_set(&stop);
+    assert_int_equal(kinf__initial_events_settle(&events, &stop), KINF_ERR_STOPPED);
+    assert_int_equal(events.n_events, N_MANY);
+    assert_true(events.is_unsettled);
+    assert_int_equal(kinf__object_count(), n_objects + N_MANY);
+    kinf__initial_events_release(&events);
+    assert_int_equal(kinf__object_count(), n_objects);
+}
+
 static void check_finds_what_is_not_settled(void **state)
 {
     struct kinf__initial_events events = { 0 };
@@ -150,6 +190,8 @@ int main(void)
         cmocka_unit_test(the_last_event_of_a_key_counts),
         cmocka_unit_test(any_order_adds_up_like_a_map),
         cmocka_unit_test(no_memory_leaves_what_is_there),
+        cmocka_unit_test(no_memory_to_sort_leaves_what_is_there),
+        cmocka_unit_test(a_stop_leaves_the_events_for_release),
         cmocka_unit_test(check_finds_what_is_not_settled),
     };
 

@@ -466,17 +466,21 @@ static void the_newest_of_a_list_are_those_of_the_highest_versions(void **state)
     static const char *const versions[] = { "3", "10", "9", "100", "1", "11" };
     const struct kinf_object *items[KINF__ARRAY_LEN(versions)];
     struct kinf__newest newest = { .n_stored = 0 };
+    struct kinf__stop stop = { false };
 
     (void)state;
     note(&newest, "before", "500", false);
     note(&newest, "before", "501", true);
     for (size_t i = 0; i < KINF__ARRAY_LEN(items); i++)
         items[i] = object_of((char[]){ (char)('a' + i), '\0' }, versions[i]);
-    kinf__newest_take_list(&newest, items, 2);
+    kinf__newest_take_list(&newest, items, 2, NULL);
     expect_newest(&newest, "b@10 a@3 ");
-    kinf__newest_take_list(&newest, items, KINF__ARRAY_LEN(items));
+    kinf__newest_take_list(&newest, items, KINF__ARRAY_LEN(items), NULL);
     expect_newest(&newest, "d@100 f@11 b@10 ");
-    kinf__newest_take_list(&newest, NULL, 0);
+    kinf__newest_take_list(&newest, NULL, 0, NULL);
+    expect_newest(&newest, "");
+    kinf__stop_set(&stop);
+    kinf__newest_take_list(&newest, items, KINF__ARRAY_LEN(items), &stop);
     expect_newest(&newest, "");
     for (size_t i = 0; i < KINF__ARRAY_LEN(items); i++)
         kinf_object_unref(items[i]);

@@ -697,6 +697,29 @@ static void it_stops_at_once_behind_the_bookmark(void **state)
     STOPS_AT_ONCE(KINF_INITIAL_WATCHLIST, replies, "listing watching ");
 }
 
+/* G10 */
+static void a_stop_at_the_bookmark_sorts_and_queues_nothing(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = EVENT("ADDED", POD("b", "3")) EVENT("ADDED", POD("a", "4")) MARK("10"),
+          .end = TEST_END_OPEN },
+    };
+    struct kinf__stop stop = { false };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    kinf__stop_set(&stop);
+    f.options.stop = &stop;
+    start(&f);
+    while (reflector_counts(&f).received_bytes < strlen(replies[0].body))
+        sched_yield();
+    reflector_stop(&f);
+    assert_int_equal(kinf_deltafifo_len(f.fifo), 0);
+    assert_int_equal(f.n_contacts, 0);
+    reflector_tear_down(&f);
+}
+
 static void it_stops_at_once_in_a_wait(void **state)
 {
     static const struct test_reply replies[] = {
@@ -733,6 +756,7 @@ int main(void)
         cmocka_unit_test(it_stops_at_once_without_an_answer),
         cmocka_unit_test(it_stops_at_once_among_the_initial_events),
         cmocka_unit_test(it_stops_at_once_behind_the_bookmark),
+        cmocka_unit_test(a_stop_at_the_bookmark_sorts_and_queues_nothing),
         cmocka_unit_test(it_stops_at_once_in_a_wait),
     };
 
