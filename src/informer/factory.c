@@ -2,9 +2,11 @@
  * The factory: a list of informers, and who may have which. Neighbours: shared_options.c compares
  * requests, informer.c does the work.
  *
- * Requests and starts take turns, so that two requests for the same informer never make two. The
- * turn is not a lock: adding an index to a full store runs user code. Shutdown waits for the turn
- * to end and lets no other begin; since nothing in a turn waits for a callback, that is soon.
+ * Requests take turns, so that two for the same informer never make two. The turn is not a lock:
+ * adding an index to a full store runs user code. Shutdown waits for the turn to end and lets no
+ * other begin; since nothing in a turn waits for a callback, that is soon. A start takes none: one
+ * that fails waits for the callbacks of its handlers, which may request. Who takes an entry first
+ * starts it.
  *
  * Invariants: an informer never leaves the list before the factory is freed; the list and the
  * options in it change in a turn only, the list under the lock besides, so either is enough to read
@@ -176,14 +178,14 @@ int kinf__factory_informer_for_type(struct kinf_factory *factory, const struct k
     return rc;
 }
 
-/* The first that was not started, which counts as started from now on; NULL: none. */
+/* The first that was not started, which counts as started from now on; NULL: none, or shut down. */
 static struct entry *take_unstarted(struct kinf_factory *factory)
 {
     struct entry *unstarted = NULL;
 
     kinf__mutex_lock(&factory->lock);
     KINF__LIST_FOR_EACH (node, &factory->entries) {
-        if (!entry_of(node)->is_started) {
+        if (!entry_of(node)->is_started && !factory->is_shut_down) {
             unstarted = entry_of(node);
             unstarted->is_started = true;
             break;
@@ -284,6 +286,19 @@ int kinf_factory_informer(struct kinf_factory *factory, const struct kinf_inform
     return rc < 0 ? rc : kinf__factory_informer_for_type(factory, type, &own, ret_informer, err);
 }
 
+/* One that a shutdown stops before it has begun is no failure. */
+static int start_entry(struct entry *entry, struct kinf_error *err)
+{
+    struct kinf_error why = KINF_ERROR_INIT;
+    int rc = kinf__informer_start(entry->informer, &why);
+
+    if (rc == 0 || rc == KINF_ERR_STATE)
+        return 0;
+    if (err != NULL)
+        *err = why;
+    return rc;
+}
+
 int kinf_factory_start(struct kinf_factory *factory, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
@@ -291,11 +306,8 @@ int kinf_factory_start(struct kinf_factory *factory, struct kinf_error *err)
     struct entry *entry;
     int rc = 0;
 
-    if (!begin_turn(factory))
-        return 0;
     while (rc == 0 && (entry = take_unstarted(factory)) != NULL)
-        rc = kinf__informer_start(entry->informer, err);
-    end_turn(factory);
+        rc = start_entry(entry, err);
     return rc;
 }
 

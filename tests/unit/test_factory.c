@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "unit/allocation.h"
@@ -15,6 +16,7 @@
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
+#define ALARM_S     120
 
 struct factory_fixture {
     struct kinf_factory *factory;
@@ -385,6 +387,43 @@ static void those_behind_one_that_cannot_be_started_still_can(void **state)
     assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), KINF_ERR_STOPPED);
 }
 
+static void ask_and_start_here(struct recorder *recorder, const char *line)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct factory_fixture *f = recorder->react_ctx;
+    struct kinf_informer *informer;
+    int rc;
+
+    if (strcmp(line, "done") != 0)
+        return;
+    options.name_space = "later";
+    rc = kinf__factory_informer_for_type(f->factory, things(), &options, &informer, NULL);
+    recorder_set_result(recorder, rc < 0 ? rc : kinf_factory_start(f->factory, NULL));
+}
+
+/* on_done of one that cannot be started runs before the start returns, and waits for no end of it. */
+static void done_handler_asks_and_starts_while_a_start_fails(void **state)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct factory_fixture *f = *state;
+    struct kinf_informer *first;
+
+    alarm(ALARM_S);
+    f->recorders[0].react = ask_and_start_here;
+    f->recorders[0].react_ctx = f;
+    recorder_set_result(&f->recorders[0], 1);
+    options.handler = recorder_handler(&f->recorders[0]);
+    first = ask(f, &options);
+    kinf__thread_set_stack(NO_STACK);
+    assert_int_equal(kinf_factory_start(f->factory, NULL), KINF_ERR_SYSTEM);
+    kinf__thread_set_stack(0);
+    recorder_expect(&f->recorders[0], "done");
+    assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_SYSTEM);
+    assert_int_equal(first->life, KINF__LIFE_STOPPED);
+    assert_int_equal(kinf_factory_start(f->factory, NULL), 0);
+    alarm(0);
+}
+
 static void waiting_ends_with_the_time(void **state)
 {
     const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -615,6 +654,7 @@ int main(void)
         TEST(index_that_one_request_has_twice_is_refused),
         TEST(starting_again_starts_only_what_is_new),
         TEST(those_behind_one_that_cannot_be_started_still_can),
+        TEST(done_handler_asks_and_starts_while_a_start_fails),
         TEST(waiting_ends_with_the_time),
         TEST(after_shutdown_stores_are_read_and_nothing_starts),
         TEST(shutdown_from_a_callback_is_refused),
