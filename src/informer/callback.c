@@ -54,6 +54,14 @@ static bool waits_for_locked(const void *from, const void *to) KINF__REQUIRES(wa
     return false;
 }
 
+void kinf__callback_add_part(struct kinf__callback_wait *wait, const void *whole, const void *part)
+{
+    *wait = (struct kinf__callback_wait){ .waiter = whole, .target = part };
+    kinf__mutex_lock(&waits_lock);
+    kinf__list_push_back(&waits, &wait->node);
+    kinf__mutex_unlock(&waits_lock);
+}
+
 bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target)
 {
     bool may_wait = true;

@@ -3,7 +3,8 @@
  * kinformer/informer.h are kept with.
  *
  * An owner is an informer, or several namespaces as one. A thread that runs its user code (handlers,
- * transform, index functions, on_watch_error) marks itself.
+ * transform, index functions, on_watch_error) marks itself. Waiting for a factory, or for
+ * several namespaces, is waiting for each of their informers, its parts.
  *
  * Threads: the marks are each thread's own; waits any thread.
  */
@@ -38,5 +39,8 @@ struct kinf__callback_wait {
  * wait is the caller's until it ends. */
 bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target);
 void kinf__callback_end_wait(struct kinf__callback_wait *wait);
+
+/* From now on `whole` waits for `part`, which waits for nothing yet, until that wait ends. */
+void kinf__callback_add_part(struct kinf__callback_wait *wait, const void *whole, const void *part);
 
 #endif

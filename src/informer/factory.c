@@ -29,6 +29,7 @@ struct entry {
     /* constant after creation */
     const struct kinf_type *type;
     struct kinf_informer *informer;
+    struct kinf__callback_wait is_part; /* the factory's end is the informer's */
     /* owned by the turn */
     struct kinf__shared_options shared;
     /* guarded by the factory's lock */
@@ -130,6 +131,7 @@ static int make_entry(struct kinf_factory *factory, const struct kinf_type *type
         return rc;
     }
     kinf__informer_lend(entry->informer);
+    kinf__callback_add_part(&entry->is_part, factory, entry->informer);
     add_to_list(factory, entry);
     *ret_entry = entry;
     return 0;
@@ -137,6 +139,7 @@ static int make_entry(struct kinf_factory *factory, const struct kinf_type *type
 
 static void entry_free(struct entry *entry)
 {
+    kinf__callback_end_wait(&entry->is_part);
     kinf__informer_free(entry->informer);
     kinf__shared_options_release(&entry->shared);
     free(entry);
@@ -207,17 +210,6 @@ static struct entry *next_started(struct kinf_factory *factory, struct entry *en
     entry = node != &factory->entries ? entry_of(node) : NULL;
     kinf__mutex_unlock(&factory->lock);
     return entry;
-}
-
-static bool is_in_callback(struct kinf_factory *factory)
-{
-    bool is_in_callback = false;
-
-    kinf__mutex_lock(&factory->lock);
-    KINF__LIST_FOR_EACH (node, &factory->entries)
-        is_in_callback = is_in_callback || entry_of(node)->informer == kinf__callback_owner();
-    kinf__mutex_unlock(&factory->lock);
-    return is_in_callback;
 }
 
 /* --- exported --- */
@@ -332,11 +324,13 @@ int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
 
+    struct kinf__callback_wait wait;
     int rc = 0;
 
-    if (is_in_callback(factory))
+    if (!kinf__callback_begin_wait(&wait, factory))
         return kinf__error_set(err, KINF_ERR_STATE,
-                               "a factory cannot be shut down from a callback of its informers");
+                               "a factory cannot be shut down from a callback of its informers, "
+                               "nor from one that they wait for");
     forbid_turns(factory);
     KINF__LIST_FOR_EACH (node, &factory->entries)
         kinf__informer_interrupt(entry_of(node)->informer);
@@ -344,5 +338,6 @@ int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
         if (rc == 0)
             rc = kinf__informer_stop(entry_of(node)->informer, err);
     }
+    kinf__callback_end_wait(&wait);
     return rc;
 }

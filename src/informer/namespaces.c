@@ -26,6 +26,7 @@
 struct part {
     char *name;
     struct kinf_informer *informer;
+    struct kinf__callback_wait is_part; /* the end of all is the informer's */
 };
 
 struct kinf_namespaces {
@@ -124,6 +125,8 @@ static int make_informers(struct kinf_namespaces *namespaces, struct kinf_client
                                          &namespaces->parts[i].informer, err);
         if (rc == 0) {
             kinf__informer_lend(namespaces->parts[i].informer);
+            kinf__callback_add_part(&namespaces->parts[i].is_part, namespaces,
+                                    namespaces->parts[i].informer);
             namespaces->processors[i] = &namespaces->parts[i].informer->processor;
         }
     }
@@ -134,23 +137,13 @@ static void release(struct kinf_namespaces *namespaces)
 {
     kinf__handlers_release(&namespaces->handlers);
     for (size_t i = 0; i < namespaces->n_parts; i++) {
+        kinf__callback_end_wait(&namespaces->parts[i].is_part);
         kinf__informer_free(namespaces->parts[i].informer);
         free(namespaces->parts[i].name);
     }
     free(namespaces->parts);
     free(namespaces->processors);
     free(namespaces);
-}
-
-static bool is_in_callback(const struct kinf_namespaces *namespaces)
-{
-    const void *owner = kinf__callback_owner();
-
-    for (size_t i = 0; i < namespaces->n_parts; i++) {
-        if (namespaces->parts[i].informer == owner)
-            return true;
-    }
-    return namespaces == owner;
 }
 
 /* --- life --- */
@@ -244,7 +237,7 @@ int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *
     struct kinf__callback_wait wait;
     int rc = 0;
 
-    if (is_in_callback(namespaces) || !kinf__callback_begin_wait(&wait, namespaces))
+    if (!kinf__callback_begin_wait(&wait, namespaces))
         return kinf__error_set(err, KINF_ERR_STATE,
                                "an informer cannot be stopped from its own callback, nor from one "
                                "that it waits for");

@@ -5,6 +5,7 @@
 #include "informer/informer.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,15 @@ static void feed(struct kinf_informer *informer, const char *name)
     const struct kinf_object *object = make_thing(name, "1");
 
     assert_int_equal(kinf_deltafifo_replace(informer->fifo, &object, 1, "1", NULL), 0);
+    kinf_object_unref(object);
+    kinf__informer_note_contact(informer);
+}
+
+static void feed_change(struct kinf_informer *informer, const char *name, const char *rv)
+{
+    const struct kinf_object *object = make_thing(name, rv);
+
+    assert_int_equal(kinf_deltafifo_update(informer->fifo, object, NULL), 0);
     kinf_object_unref(object);
     kinf__informer_note_contact(informer);
 }
@@ -483,6 +493,72 @@ static void shutdown_from_a_callback_is_refused(void **state)
     recorder_expect(&f->recorders[0], "add! x@1", "synced", "done");
 }
 
+/* One of the factory's callbacks stops another informer, and one of that one's shuts the factory down
+ * meanwhile. */
+struct crossing {
+    struct factory_fixture *f;
+    struct kinf_informer *other;
+    _Atomic(bool) is_there; /* the other one's callback */
+};
+
+static void stop_other_here(struct recorder *recorder, const char *line)
+{
+    struct crossing *crossing = recorder->react_ctx;
+
+    if (strcmp(line, "synced") != 0)
+        return;
+    while (!crossing->is_there)
+        sched_yield();
+    recorder_set_result(recorder, kinf_informer_stop(crossing->other, NULL));
+}
+
+static void shut_down_once_waited_for(struct recorder *recorder, const char *line)
+{
+    struct crossing *crossing = recorder->react_ctx;
+    struct kinf_informer_status status = { 0 };
+
+    if (strcmp(line, "synced") != 0)
+        return;
+    crossing->is_there = true;
+    while (status.state != KINF_STATE_STOPPED) {
+        sched_yield();
+        kinf_informer_status(crossing->other, &status);
+    }
+    recorder_set_result(recorder, kinf_factory_shutdown(crossing->f->factory, NULL));
+}
+
+static void shutdown_that_is_refused_changes_nothing(void **state)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct factory_fixture *f = *state;
+    struct crossing crossing = { .f = f };
+    struct kinf_informer *informer;
+
+    alarm(ALARM_S);
+    f->recorders[0].react = stop_other_here;
+    f->recorders[1].react = shut_down_once_waited_for;
+    f->recorders[0].react_ctx = f->recorders[1].react_ctx = &crossing;
+    options.handler = recorder_handler(&f->recorders[1]);
+    assert_int_equal(kinf__informer_new_for_type(NULL, things(), &options, &crossing.other, NULL),
+                     0);
+    assert_int_equal(kinf_informer_start(crossing.other, NULL), 0);
+    options.handler = recorder_handler(&f->recorders[0]);
+    informer = ask(f, &options);
+    start(f);
+    feed(crossing.other, "x");
+    feed(informer, "x");
+    recorder_expect(&f->recorders[1], "add! x@1", "synced", "done");
+    assert_int_equal(recorder_result(&f->recorders[1]), KINF_ERR_STATE);
+    options.handler = (struct kinf_handler){ .ctx = NULL };
+    assert_ptr_equal(ask(f, &options), informer);
+    feed_change(informer, "x", "2");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "update x@1 x@2");
+    assert_int_equal(recorder_result(&f->recorders[0]), 0);
+    kinf_informer_free(crossing.other);
+    assert_int_equal(kinf_factory_shutdown(f->factory, NULL), 0);
+    alarm(0);
+}
+
 static void *ask_often(void *ctx)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -658,6 +734,7 @@ int main(void)
         TEST(waiting_ends_with_the_time),
         TEST(after_shutdown_stores_are_read_and_nothing_starts),
         TEST(shutdown_from_a_callback_is_refused),
+        TEST(shutdown_that_is_refused_changes_nothing),
         TEST(requests_at_once_make_one_informer),
         TEST(shutdown_ends_whatever_is_under_way),
         TEST(shutdown_waits_for_the_request_under_way),

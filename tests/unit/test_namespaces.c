@@ -5,9 +5,12 @@
 #include "informer/informer.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "unit/allocation.h"
@@ -15,6 +18,7 @@
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
+#define ALARM_S     120
 #define N_MANY      400 /* notifications: some chunks of a backlog */
 
 struct namespaces_fixture {
@@ -553,6 +557,75 @@ static void stopping_from_a_transform_is_refused(void **state)
     assert_int_equal(stop.result, KINF_ERR_STATE);
 }
 
+/* User code of one namespace stops another informer, whose callback stops all namespaces meanwhile. */
+struct crossing {
+    struct namespaces_fixture *f;
+    struct kinf_informer *other;
+    _Atomic(bool) is_there; /* the other one's callback */
+    _Atomic(bool) has_stopped;
+};
+
+static int stop_other_in_transform(const struct kinf_object *object,
+                                   const struct kinf_object **ret_object, void *ctx)
+{
+    struct crossing *crossing = ctx;
+
+    while (!crossing->is_there)
+        sched_yield();
+    if (!crossing->has_stopped && kinf_informer_stop(crossing->other, NULL) < 0)
+        abort();
+    crossing->has_stopped = true;
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+static void stop_all_once_waited_for(struct recorder *recorder, const char *line)
+{
+    struct crossing *crossing = recorder->react_ctx;
+    struct kinf_informer_status status = { 0 };
+
+    if (strcmp(line, "synced") != 0)
+        return;
+    crossing->is_there = true;
+    while (status.state != KINF_STATE_STOPPED) {
+        sched_yield();
+        kinf_informer_status(crossing->other, &status);
+    }
+    recorder_set_result(recorder, kinf_namespaces_stop(crossing->f->namespaces, NULL));
+}
+
+static void stop_that_is_refused_changes_nothing(void **state)
+{
+    struct namespaces_fixture *f = *state;
+    struct crossing crossing = { .f = f };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+
+    alarm(ALARM_S);
+    f->recorders[1].react = stop_all_once_waited_for;
+    f->recorders[1].react_ctx = &crossing;
+    options.handler = recorder_handler(&f->recorders[1]);
+    assert_int_equal(kinf__informer_new_for_type(NULL, things(), &options, &crossing.other, NULL),
+                     0);
+    assert_int_equal(kinf_informer_start(crossing.other, NULL), 0);
+    options.handler = recorder_handler(&f->recorders[0]);
+    options.transform = stop_other_in_transform;
+    options.transform_ctx = &crossing;
+    make_with(f, &options, (const char *const[]){ "a", "b", NULL });
+    start(f);
+    assert_int_equal(kinf_deltafifo_replace(crossing.other->fifo, NULL, 0, "1", NULL), 0);
+    kinf__informer_note_contact(crossing.other);
+    feed(f, "a", "x");
+    recorder_expect(&f->recorders[1], "synced", "done");
+    assert_int_equal(recorder_result(&f->recorders[1]), KINF_ERR_STATE);
+    feed(f, "b", NULL);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced");
+    feed_change(f, "a", "x", "2");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "update x@1 x@2");
+    kinf_informer_free(crossing.other);
+    assert_int_equal(kinf_namespaces_stop(f->namespaces, NULL), 0);
+    alarm(0);
+}
+
 static void waiting_names_who_is_not_synced(void **state)
 {
     struct kinf_error err = KINF_ERROR_INIT;
@@ -723,6 +796,7 @@ int main(void)
         TEST(a_start_that_fails_stops_all_of_them),
         TEST(stopping_from_a_callback_is_refused),
         TEST(stopping_from_a_transform_is_refused),
+        TEST(stop_that_is_refused_changes_nothing),
         TEST(waiting_names_who_is_not_synced),
         TEST(version_is_waited_for_in_its_namespace),
         TEST(lists_are_sorted_by_key_across_namespaces),

@@ -64,7 +64,8 @@ KINF_API KINF_MUST_CHECK int kinf_factory_wait_synced(struct kinf_factory *facto
                                                       int64_t timeout_ms, struct kinf_error *err);
 
 /* Stops every informer and joins their threads; their stores can still be read. A second shutdown
- * is harmless. Errors: KINF_ERR_STATE (from a callback of one of the informers). Mirrors:
+ * is harmless. Errors: KINF_ERR_STATE (from a callback of one of the informers, or one that such a
+ * callback waits for, as in kinformer/informer.h; nothing changed). Mirrors:
  * SharedInformerFactory.Shutdown. */
 KINF_API int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err);
 
