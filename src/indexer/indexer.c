@@ -32,13 +32,23 @@ struct kinf_indexer {
     /* guarded by lock */
     struct kinf_snapshot *current; /* never NULL */
     bool is_adding_indices;        /* writes wait meanwhile */
+    bool is_interrupted;           /* then they do not */
 };
 
-static void lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer->lock)
+/* Has the lock in any case. KINF_ERR_STOPPED: nothing may be written. */
+static int lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer->lock)
 {
     kinf__mutex_lock(&indexer->lock);
-    while (indexer->is_adding_indices) /* untested: a race with a new index */
+    while (indexer->is_adding_indices && !indexer->is_interrupted)
         kinf__cond_wait_until(&indexer->writable, &indexer->lock, KINF__NEVER_MS);
+    return indexer->is_adding_indices ? KINF_ERR_STOPPED : 0;
+}
+
+static int not_written(int result, struct kinf_error *err)
+{
+    return result == KINF_ERR_STOPPED
+               ? kinf__error_set(err, result, "stopped in the midst of a write")
+               : kinf__error_no_memory(err);
 }
 
 /* --- single changes --- */
@@ -148,9 +158,9 @@ static int try_write(struct kinf_indexer *indexer, const struct kinf_store_chang
 
     *ret_done = true;
     if (result == 0) {
-        lock_for_write(indexer);
+        result = lock_for_write(indexer);
         *ret_done = indexer->current->set == set;
-        if (*ret_done)
+        if (result == 0 && *ret_done)
             result = write_locked(indexer, changes, entries, n_changes, &write, ret_old);
         kinf__mutex_unlock(&indexer->lock);
         if (*ret_done && result == 0) {
@@ -190,7 +200,7 @@ static int write_all(struct kinf_indexer *indexer, const struct kinf_store_chang
     if (entries != one)
         free(entries);
     if (result < 0)
-        return kinf__error_no_memory(err);
+        return not_written(result, err);
     if (ret_old != NULL)
         *ret_old = old;
     else
@@ -236,21 +246,22 @@ int kinf_indexer_transaction(struct kinf_indexer *indexer, const struct kinf_sto
 
 /* --- whole versions --- */
 
-/* Publishes a version made for these indices, unless there are others now. */
-static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf__index_set *set,
-                                struct kinf_snapshot *version)
+/* Publishes a version made for these indices; *ret_done is false if there are others now. */
+static int publish_if_same_set(struct kinf_indexer *indexer, const struct kinf__index_set *set,
+                               struct kinf_snapshot *version, bool *ret_done)
 {
     struct kinf_snapshot *old = NULL;
+    int result = lock_for_write(indexer);
 
-    lock_for_write(indexer);
-    if (indexer->current->set == set) {
+    if (result == 0 && indexer->current->set == set) {
         old = indexer->current;
         version->n_writes = old->n_writes + 1;
         indexer->current = version;
     }
     kinf__mutex_unlock(&indexer->lock);
     kinf_snapshot_unref(old);
-    return old != NULL;
+    *ret_done = old != NULL;
+    return result;
 }
 
 static int try_replace(struct kinf_indexer *indexer, const struct kinf__join *join,
@@ -263,7 +274,7 @@ static int try_replace(struct kinf_indexer *indexer, const struct kinf__join *jo
 
     if (result == 0) {
         strcpy(version->resource_version, resource_version);
-        *ret_done = publish_if_same_set(indexer, set, version);
+        result = publish_if_same_set(indexer, set, version, ret_done);
         if (*ret_done)
             atomic_fetch_add_explicit(&indexer->n_failed, values.n_failed, memory_order_relaxed);
         else
@@ -291,9 +302,7 @@ int kinf__indexer_replace(struct kinf_indexer *indexer, const struct kinf__join 
     while (!is_done && result == 0)
         result =
             try_replace(indexer, join, resource_version != NULL ? resource_version : "", &is_done);
-    if (result == KINF_ERR_STOPPED)
-        return kinf__error_set(err, KINF_ERR_STOPPED, "stopped in the midst of a list");
-    return result < 0 ? kinf__error_no_memory(err) : 0;
+    return result < 0 ? not_written(result, err) : 0;
 }
 
 int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
@@ -325,13 +334,14 @@ int kinf_indexer_bookmark(struct kinf_indexer *indexer, const char *resource_ver
         result = check_resource_version(resource_version, err);
     if (result < 0)
         return result;
-    lock_for_write(indexer);
-    result = kinf__write_begin(&write, indexer->current);
+    result = lock_for_write(indexer);
+    if (result == 0)
+        result = kinf__write_begin(&write, indexer->current);
     if (result == 0)
         indexer->current = kinf__write_commit(&write, resource_version);
     kinf__mutex_unlock(&indexer->lock);
     if (result < 0)
-        return kinf__error_no_memory(err);
+        return not_written(result, err);
     kinf__write_settle(&write, indexer->graveyard);
     return 0;
 }
@@ -342,7 +352,9 @@ static struct kinf_snapshot *begin_adding_indices(struct kinf_indexer *indexer)
 {
     struct kinf_snapshot *base;
 
-    lock_for_write(indexer);
+    kinf__mutex_lock(&indexer->lock);
+    while (indexer->is_adding_indices) /* untested: a race with a new index */
+        kinf__cond_wait_until(&indexer->writable, &indexer->lock, KINF__NEVER_MS);
     indexer->is_adding_indices = true;
     base = kinf_snapshot_ref(indexer->current);
     kinf__mutex_unlock(&indexer->lock);
@@ -471,6 +483,14 @@ int kinf_indexer_get_by_key(struct kinf_indexer *indexer, const char *key,
         return KINF_ERR_NOT_FOUND;
     *ret_object = object;
     return 0;
+}
+
+void kinf__indexer_interrupt(struct kinf_indexer *indexer)
+{
+    kinf__mutex_lock(&indexer->lock);
+    indexer->is_interrupted = true;
+    kinf__cond_broadcast(&indexer->writable);
+    kinf__mutex_unlock(&indexer->lock);
 }
 
 bool kinf__indexer_reap(struct kinf_indexer *indexer, size_t max_nodes)

@@ -20,8 +20,12 @@ bool kinf__indexer_reap(struct kinf_indexer *indexer, size_t max_nodes);
  * version. */
 bool kinf__indexer_may_have_garbage(const struct kinf_indexer *indexer);
 
+/* From now on a write does not wait until an index has been added, which takes as long as the store
+ * is large: it gets KINF_ERR_STOPPED. Indices can still be added. */
+void kinf__indexer_interrupt(struct kinf_indexer *indexer);
+
 /* kinf_indexer_replace() by a list that was joined with a version of this indexer. Errors besides:
- * KINF_ERR_STOPPED (the join's `stop` was set), nothing changed. */
+ * KINF_ERR_STOPPED (the join's `stop` was set, or it was interrupted), nothing changed. */
 KINF_MUST_CHECK int kinf__indexer_replace(struct kinf_indexer *indexer,
                                           const struct kinf__join *join,
                                           const char *resource_version, struct kinf_error *err);

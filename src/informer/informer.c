@@ -292,6 +292,7 @@ void kinf__informer_interrupt(struct kinf_informer *informer)
     if (informer->reflector != NULL)
         kinf__reflector_interrupt(informer->reflector);
     kinf__stop_set(&informer->stop);
+    kinf__indexer_interrupt(informer->indexer);
     kinf__handlers_close(&informer->handlers);
     kinf_deltafifo_abort(informer->fifo);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -21,6 +22,7 @@
 #define N_OBJECTS     100000
 #define N_MOMENTS     5
 #define STOP_LIMIT_MS 200
+#define ALARM_S       120
 
 /* Nine tenths of them change, the rest goes and comes; they are listed in no order. */
 struct lists {
@@ -195,6 +197,100 @@ static void stop_is_quick_in_the_midst_of_a_relist(void **state)
     assert_in_range(worst_ms, 0, STOP_LIMIT_MS - 1);
 }
 
+/* --- an index that is added meanwhile --- */
+
+struct slow_index {
+    struct informer_fixture *f;
+    _Atomic(bool) has_begun;
+    _Atomic(bool) may_end;
+};
+
+static int take_long(const struct kinf_object *object, struct kinf_index_values *values, void *ctx)
+{
+    struct slow_index *slow = ctx;
+
+    (void)object;
+    slow->has_begun = true;
+    while (!slow->may_end)
+        pause_us(1000);
+    return kinf_index_values_add(values, "v", 1);
+}
+
+static void *add_slow_index(void *ctx)
+{
+    struct slow_index *slow = ctx;
+    const struct kinf_index index = { .name = "slow", .function = take_long, .ctx = slow };
+
+    if (kinf_indexer_add_indices(kinf_informer_indexer(slow->f->informer), &index, 1, NULL) != 0)
+        abort();
+    return NULL;
+}
+
+static void feed_a_change(struct informer_fixture *f)
+{
+    feed_update(f, "a", "2");
+}
+
+static void feed_a_relist(struct informer_fixture *f)
+{
+    feed_replace(f, "2", "a", "2");
+}
+
+static void feed_a_bookmark(struct informer_fixture *f)
+{
+    assert_int_equal(kinf_deltafifo_bookmark(f->informer->fifo, "2", NULL), 0);
+    kinf__informer_note_contact(f->informer);
+}
+
+/* Stops while the processor waits with a write until the index has been added, which is not before
+ * the stop has ended. */
+static void stop_before_index(struct slow_index *slow, void (*feed)(struct informer_fixture *f))
+{
+    struct informer_fixture *f = slow->f;
+    pthread_t thread;
+
+    informer_make(f, NULL);
+    informer_start(f);
+    feed_replace(f, "1", "a", "1");
+    wait_synced(f);
+    assert_int_equal(pthread_create(&thread, NULL, add_slow_index, slow), 0);
+    while (!slow->has_begun)
+        pause_us(1000);
+    feed(f);
+    while (kinf_deltafifo_len(f->informer->fifo) != 0)
+        pause_us(1000);
+    assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+    slow->may_end = true;
+    pthread_join(thread, NULL);
+}
+
+/* G10 */
+static void stop_does_not_wait_for_an_index_that_is_added(void **state)
+{
+    static void (*const feeds[])(struct informer_fixture * f) = { feed_a_change, feed_a_relist,
+                                                                  feed_a_bookmark };
+    struct informer_fixture *f = *state;
+
+    alarm(ALARM_S);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(feeds); i++) {
+        struct slow_index slow = { .f = f };
+        kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
+        char rv[64];
+
+        stop_before_index(&slow, feeds[i]);
+        assert_int_equal(
+            kinf_indexer_resource_version(kinf_informer_indexer(f->informer), rv, sizeof rv), 0);
+        assert_string_equal(rv, "1");
+        assert_int_equal(
+            kinf_indexer_by_index(kinf_informer_indexer(f->informer), "slow", "v", &list, NULL), 0);
+        assert_int_equal(list.n_items, 1);
+        kinf_informer_free(KINF__TAKE(f->informer));
+    }
+    alarm(0);
+}
+
+/* --- a start that fails --- */
+
 /* Of a handler, or the processor's. */
 static void informer_whose_thread_cannot_be_started_is_stopped(void **state)
 {
@@ -223,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         INFORMER_TEST_BOTH(stop_is_quick_in_the_midst_of_a_relist),
+        INFORMER_TEST_BOTH(stop_does_not_wait_for_an_index_that_is_added),
         INFORMER_TEST(informer_whose_thread_cannot_be_started_is_stopped),
     };
 
