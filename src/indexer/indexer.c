@@ -26,6 +26,7 @@
 
 struct kinf_indexer {
     struct kinf__graveyard *graveyard; /* constant */
+    const void *owner;                 /* constant; NULL: nobody's */
     _Atomic(uint64_t) n_failed;        /* atomic */
     struct kinf__mutex lock;
     struct kinf__cond writable;
@@ -34,6 +35,8 @@ struct kinf_indexer {
     bool is_adding_indices;        /* writes wait meanwhile */
     bool is_interrupted;           /* then they do not */
 };
+
+static _Thread_local const void *adding_for;
 
 /* Has the lock in any case. KINF_ERR_STOPPED: nothing may be written. */
 static int lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer->lock)
@@ -395,7 +398,9 @@ int kinf_indexer_add_indices(struct kinf_indexer *indexer, const struct kinf_ind
     base = begin_adding_indices(indexer);
     result = kinf__index_set_new(base->set, indices, n_indices, &set, err);
     if (result == 0) {
+        adding_for = indexer->owner;
         result = kinf__snapshot_reindex(base, set, &values, &version);
+        adding_for = NULL;
         if (result < 0)
             kinf__error_no_memory(err);
     }
@@ -483,6 +488,16 @@ int kinf_indexer_get_by_key(struct kinf_indexer *indexer, const char *key,
         return KINF_ERR_NOT_FOUND;
     *ret_object = object;
     return 0;
+}
+
+void kinf__indexer_set_owner(struct kinf_indexer *indexer, const void *owner)
+{
+    indexer->owner = owner;
+}
+
+const void *kinf__indexer_adding_for(void)
+{
+    return adding_for;
 }
 
 void kinf__indexer_interrupt(struct kinf_indexer *indexer)

@@ -12,6 +12,12 @@
 
 struct kinf__join;
 
+/* Whose store it is. Before anybody else has the indexer. */
+void kinf__indexer_set_owner(struct kinf_indexer *indexer, const void *owner);
+/* The owner of the store that this thread is adding indices to, so that an index function runs, while
+ * writes to it wait; NULL: none. */
+const void *kinf__indexer_adding_for(void);
+
 /* Frees what large versions left behind, until about `max_nodes` counts of nodes and objects were
  * given up. Returns whether more is left; once nothing is, memory goes back to the system. For the
  * processor thread when it has nothing better to do: writes free only a little each. */

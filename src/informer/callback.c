@@ -1,6 +1,7 @@
 /*
  * Marks of threads, and the waits between owners. Neighbours: listener.c and pop_loop.c
- * mark their threads; informer.c and namespaces.c ask.
+ * mark their threads, the indexer the one that adds an index; informer.c, factory.c and namespaces.c
+ * ask.
  *
  * Invariant: the waits of the list have no cycle, since one that would close a cycle is refused.
  */
@@ -9,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/lock.h"
+#include "indexer/indexer.h"
 
 static _Thread_local struct kinf__callback_mark mark;
 
@@ -31,12 +33,12 @@ void kinf__callback_leave(struct kinf__callback_mark before)
 
 const void *kinf__callback_owner(void)
 {
-    return mark.owner;
+    return mark.owner != NULL ? mark.owner : kinf__indexer_adding_for();
 }
 
 bool kinf__callback_feeds(const void *owner)
 {
-    return mark.owner == owner && mark.feeds;
+    return (mark.owner == owner && mark.feeds) || kinf__indexer_adding_for() == owner;
 }
 
 /* Whether `from` waits for `to`, perhaps by way of others. Ends, since there is no cycle. */
@@ -64,14 +66,16 @@ void kinf__callback_add_part(struct kinf__callback_wait *wait, const void *whole
 
 bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target)
 {
+    const void *owner = kinf__callback_owner(), *adding_for = kinf__indexer_adding_for();
     bool may_wait = true;
 
-    *wait = (struct kinf__callback_wait){ .waiter = mark.owner, .target = target };
+    *wait = (struct kinf__callback_wait){ .waiter = owner, .target = target };
     kinf__list_init(&wait->node);
-    if (mark.owner == NULL)
+    if (owner == NULL)
         return true;
     kinf__mutex_lock(&waits_lock);
-    may_wait = !waits_for_locked(target, mark.owner);
+    may_wait = !waits_for_locked(target, owner) &&
+               (adding_for == NULL || !waits_for_locked(target, adding_for));
     if (may_wait)
         kinf__list_push_back(&waits, &wait->node);
     kinf__mutex_unlock(&waits_lock);

@@ -3,7 +3,8 @@
  * kinformer/informer.h are kept with.
  *
  * An owner is an informer, or several namespaces as one. A thread that runs its user code (handlers,
- * transform, index functions, on_watch_error) marks itself. Waiting for a factory, or for
+ * transform, index functions, on_watch_error) marks itself; one that adds an index to an owner's store
+ * from outside, or from a callback of another, runs its index function, too (indexer/indexer.h). Waiting for a factory, or for
  * several namespaces, is waiting for each of their informers, its parts.
  *
  * Threads: the marks are each thread's own; waits any thread.
@@ -24,6 +25,7 @@ struct kinf__callback_mark {
 struct kinf__callback_mark kinf__callback_enter(const void *owner, bool feeds);
 void kinf__callback_leave(struct kinf__callback_mark before);
 
+/* NULL: this thread runs no user code of any owner. */
 const void *kinf__callback_owner(void);
 /* Whether waiting for the owner's store would be waiting for this thread. */
 bool kinf__callback_feeds(const void *owner);

@@ -78,6 +78,16 @@ static int copy_options(struct kinf_informer *informer, const struct kinf_inform
 
 /* --- making the parts --- */
 
+static int make_indexer(struct kinf_informer *informer, const struct kinf_informer_options *options,
+                        struct kinf_error *err)
+{
+    int rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
+
+    if (rc == 0)
+        kinf__indexer_set_owner(informer->indexer, informer);
+    return rc;
+}
+
 static int make_fifo(struct kinf_informer *informer, struct kinf_error *err)
 {
     struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
@@ -147,7 +157,7 @@ static int make_parts(struct kinf_informer *informer, struct kinf_client *client
     if (rc == 0)
         rc = kinf__informer_options_check_paths(options, informer->plan, err);
     if (rc == 0)
-        rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
+        rc = make_indexer(informer, options, err);
     if (rc == 0)
         rc = make_fifo(informer, err);
     if (rc == 0 && options->compressed)

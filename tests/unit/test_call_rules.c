@@ -33,7 +33,8 @@ static const char script[] =
     X(HANDLER, "own handler")                                                                      \
     X(TRANSFORM, "own transform")                                                                  \
     X(INDEX_FUNCTION, "own index function")                                                        \
-    X(WATCH_ERROR, "own on_watch_error")
+    X(WATCH_ERROR, "own on_watch_error")                                                           \
+    X(ADDED_INDEX, "index function of an index added later")
 
 enum place {
 #define X(place, name) place,
@@ -194,6 +195,25 @@ static int index_function(const struct kinf_object *object, struct kinf_index_va
     return 0;
 }
 
+static int added_index_function(const struct kinf_object *object, struct kinf_index_values *values,
+                                void *ctx)
+{
+    (void)object;
+    (void)values;
+    visit(ctx, ADDED_INDEX);
+    return 0;
+}
+
+static void add_index(struct scene *scene)
+{
+    const struct kinf_index index = { .name = "added",
+                                      .function = added_index_function,
+                                      .ctx = scene };
+
+    assert_int_equal(
+        kinf_indexer_add_indices(kinf_informer_indexer(scene->informer), &index, 1, NULL), 0);
+}
+
 static void on_watch_error(const struct kinf_error *err, void *ctx)
 {
     (void)err;
@@ -245,6 +265,8 @@ static int result_of(int (*call)(struct scene *scene), enum place place)
         assert_int_equal(kinf_informer_wait_synced(scene.informer, PATIENCE_MS, NULL), 0);
     }
     visit(&scene, RUNNING);
+    if (place == ADDED_INDEX)
+        add_index(&scene);
     if (place == STOPPED)
         assert_int_equal(kinf_informer_stop(scene.informer, NULL), 0);
     visit(&scene, STOPPED);
@@ -268,20 +290,20 @@ static void every_call_from_every_place_does_what_the_table_says(void **state)
         int (*call)(struct scene *scene);
         int expected[N_PLACES];
     } rows[] = {
-        { "start", call_start, { 0, STATE, STATE, STATE, STATE, STATE, STATE } },
-        { "stop", call_stop, { 0, 0, 0, STATE, STATE, STATE, STATE } },
-        { "free", call_free, { 0, 0, 0, 0, 0, 0, 0 } },
-        { "wait_synced", call_wait_synced, { TIMEOUT, 0, 0, 0, STATE, STATE, STATE } },
-        { "wait_for_rv", call_wait_for_rv, { TIMEOUT, 0, 0, 0, STATE, STATE, STATE } },
+        { "start", call_start, { 0, STATE, STATE, STATE, STATE, STATE, STATE, STATE } },
+        { "stop", call_stop, { 0, 0, 0, STATE, STATE, STATE, STATE, STATE } },
+        { "free", call_free, { 0, 0, 0, 0, 0, 0, 0, 0 } },
+        { "wait_synced", call_wait_synced, { TIMEOUT, 0, 0, 0, STATE, STATE, STATE, STATE } },
+        { "wait_for_rv", call_wait_for_rv, { TIMEOUT, 0, 0, 0, STATE, STATE, STATE, STATE } },
         { "wait_for_rv, not in",
           call_wait_for_a_later_rv,
-          { TIMEOUT, TIMEOUT, ENDED, TIMEOUT, STATE, STATE, STATE } },
-        { "add_handler", call_add_handler, { 0, 0, ENDED, 0, 0, 0, 0 } },
-        { "remove_handler", call_remove_handler, { 0, 0, 0, 0, 0, 0, 0 } },
-        { "dispatch", call_dispatch, { 0, 0, ENDED, STATE, STATE, STATE, STATE } },
-        { "fd", call_fd, { 0, 0, 0, 0, 0, 0, 0 } },
-        { "add indices", call_add_index, { 0, 0, 0, 0, 0, STATE, 0 } },
-        { "reading", call_readers, { 0, 0, 0, 0, 0, 0, 0 } },
+          { TIMEOUT, TIMEOUT, ENDED, TIMEOUT, STATE, STATE, STATE, STATE } },
+        { "add_handler", call_add_handler, { 0, 0, ENDED, 0, 0, 0, 0, 0 } },
+        { "remove_handler", call_remove_handler, { 0, 0, 0, 0, 0, 0, 0, 0 } },
+        { "dispatch", call_dispatch, { 0, 0, ENDED, STATE, STATE, STATE, STATE, STATE } },
+        { "fd", call_fd, { 0, 0, 0, 0, 0, 0, 0, 0 } },
+        { "add indices", call_add_index, { 0, 0, 0, 0, 0, STATE, 0, STATE } },
+        { "reading", call_readers, { 0, 0, 0, 0, 0, 0, 0, 0 } },
     };
 
     (void)state;
@@ -365,11 +387,81 @@ static void two_that_stop_each_other_do_not_wait_for_ever(void **state)
     alarm(0);
 }
 
+/* --- an index that another informer's handler adds --- */
+
+struct adding {
+    struct kinf_informer *store;  /* of which the index is */
+    struct kinf_informer *caller; /* whose handler adds it */
+    /* atomic */
+    _Atomic(int) n_refused;
+    _Atomic(bool) is_done;
+};
+
+static int wait_and_stop(const struct kinf_object *object, struct kinf_index_values *values,
+                         void *ctx)
+{
+    struct adding *adding = ctx;
+
+    (void)object;
+    (void)values;
+    adding->n_refused +=
+        kinf_informer_wait_for_rv(adding->store, "99", KINF_FOREVER, NULL) == KINF_ERR_STATE;
+    adding->n_refused += kinf_informer_stop(adding->store, NULL) == KINF_ERR_STATE;
+    adding->n_refused += kinf_informer_stop(adding->caller, NULL) == KINF_ERR_STATE;
+    return 0;
+}
+
+static void add_index_here(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    struct adding *adding = ctx;
+    const struct kinf_index index = { .name = "added", .function = wait_and_stop, .ctx = adding };
+
+    (void)object;
+    (void)in_initial_list;
+    if (kinf_indexer_add_indices(kinf_informer_indexer(adding->store), &index, 1, NULL) < 0)
+        abort();
+    adding->is_done = true;
+}
+
+static void an_index_function_in_a_handler_keeps_the_rules_of_both(void **state)
+{
+    const struct replay_options server_options = { .script = script, .plain = true };
+    const struct timespec delay = { .tv_nsec = 1000000 };
+    struct adding adding = { 0 };
+    struct kinf_informer_options options = { .size = sizeof options,
+                                             .resource = "pods",
+                                             .initial = KINF_INITIAL_LIST,
+                                             .backoff_base_ms = 1,
+                                             .backoff_max_ms = 10 };
+    struct kinf_client *client;
+    struct replay *server;
+
+    (void)state;
+    alarm(ALARM_S);
+    assert_int_equal(replay_start(&server_options, &server, NULL), 0);
+    client = test_client_of(replay_port(server), NULL);
+    assert_int_equal(kinf_informer_new(client, &options, &adding.store, NULL), 0);
+    options.handler = (struct kinf_handler){ .on_add = add_index_here, .ctx = &adding };
+    assert_int_equal(kinf_informer_new(client, &options, &adding.caller, NULL), 0);
+    assert_int_equal(kinf_informer_start(adding.store, NULL), 0);
+    assert_int_equal(kinf_informer_wait_synced(adding.store, PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_informer_start(adding.caller, NULL), 0);
+    while (!adding.is_done)
+        nanosleep(&delay, NULL);
+    assert_int_equal(adding.n_refused, 3);
+    kinf_informer_free(adding.caller);
+    kinf_informer_free(adding.store);
+    kinf_client_free(client);
+    replay_stop(server);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_from_every_place_does_what_the_table_says),
         cmocka_unit_test(two_that_stop_each_other_do_not_wait_for_ever),
+        cmocka_unit_test(an_index_function_in_a_handler_keeps_the_rules_of_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

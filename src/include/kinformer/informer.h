@@ -50,10 +50,11 @@
  *   status, dump, reading     yes     yes      yes      yes       yes             yes
  *
  * STATE and STOPPED stand for KINF_ERR_STATE and KINF_ERR_STOPPED; "logged": an error is logged and
- * nothing is freed. Waiting for what is in already returns 0 on a stopped informer. (1) From a
- * transform; an index function that adds indices gets KINF_ERR_STATE. A callback may stop another
- * informer, unless one of that one's callbacks waits (perhaps by way of others) for the end of this
- * one: then it gets KINF_ERR_STATE.
+ * nothing is freed. Waiting for what is in already returns 0 on a stopped informer. What is said of
+ * an index function holds on the thread that adds its index, too. (1) From a transform; an index
+ * function that adds indices gets KINF_ERR_STATE. A callback may stop another informer, unless one of
+ * that one's callbacks waits (perhaps by way of others) for the end of this one: then it gets
+ * KINF_ERR_STATE.
  *
  * Threads: any thread, unless a line says otherwise.
  */
@@ -254,8 +255,8 @@ struct kinf_informer_options {
                      void *ctx);
     void *transform_ctx;
     /* Told each failed list or watch, on the reflector's thread; may be NULL. The log has a line
-     * when such trouble begins, when it ends, and now and then between. Must not call back into the
-     * informer. Mirrors: cache.WatchErrorHandler. */
+     * when such trouble begins, when it ends, and now and then between. May call what the table
+     * above says. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     /* Default: in order. What arrives together is then stored at once, a list included, and the
