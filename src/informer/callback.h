@@ -3,9 +3,9 @@
  * kinformer/informer.h are kept with.
  *
  * An owner is an informer, or several namespaces as one. A thread that runs its user code (handlers,
- * transform, index functions, on_watch_error) marks itself; one that adds an index to an owner's store
- * from outside, or from a callback of another, runs its index function, too (indexer/indexer.h). Waiting for a factory, or for
- * several namespaces, is waiting for each of their informers, its parts.
+ * transform, index functions, on_watch_error) marks itself. One that adds an index to an owner's
+ * store runs its index function, too: of that the indexer tells (indexer/indexer.h). Waiting for a
+ * factory, or for several namespaces, is waiting for each of their informers, its parts.
  *
  * Threads: the marks are each thread's own; waits any thread.
  */
