@@ -218,7 +218,7 @@ static bool may_try_again(int code, const struct kinf_error *err)
 
 static int64_t pause_ms(const struct kinf_error *err, unsigned n_tries)
 {
-    int64_t ms = (int64_t)TRY_MIN_MS << n_tries;
+    int64_t ms = n_tries < TRIES ? (int64_t)TRY_MIN_MS << n_tries : TRY_MAX_MS;
     int64_t least_ms = err->retry_after_ms;
 
     if (ms > TRY_MAX_MS)
@@ -250,6 +250,13 @@ static void log_failure(struct kinf_recorder *recorder, const struct kinf_error 
                   n_suppressed);
 }
 
+/* Where nobody is there, nobody refuses: that is no reason to give up. */
+static bool is_worth_a_try(const struct kinf__series *series, int code,
+                           const struct kinf_error *err)
+{
+    return may_try_again(code, err) && (code == KINF_ERR_NETWORK || series->n_tries + 1 < TRIES);
+}
+
 /* Stopped before the end: it is sent then. */
 static void deliver(struct kinf_recorder *recorder, struct kinf__series *series)
 {
@@ -259,7 +266,7 @@ static void deliver(struct kinf_recorder *recorder, struct kinf__series *series)
 
     if (code == KINF_ERR_STOPPED && !is_last)
         return;
-    if (code < 0 && !is_last && series->n_tries + 1 < TRIES && may_try_again(code, &err)) {
+    if (code < 0 && !is_last && is_worth_a_try(series, code, &err)) {
         kinf__series_try_later(&recorder->series, series,
                                kinf__clock_now_ms() + pause_ms(&err, series->n_tries));
         return;

@@ -304,6 +304,24 @@ static void what_fails_for_a_minute_and_a_half_is_given_up(void **state)
     WAIT_FOR(status_of(stage).n_sent == 1);
 }
 
+static void what_nobody_hears_waits_until_somebody_does(void **state)
+{
+    struct stage *stage = *state;
+
+    must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io reset early after=0",
+                                &stage->err));
+    record(stage, "Happened", 0);
+    for (int i = 0; i < 40; i++) {
+        kinf_fake_advance(stage->fake, 10000);
+        pause_ms(5);
+    }
+    assert_int_equal(status_of(stage).n_failed, 0);
+    kinf_fake_clear_faults(stage->fake);
+    advance_until_over(stage, 1);
+    WAIT_FOR(status_of(stage).n_sent == 1);
+    assert_int_equal(count_events(stage, "\"reason\":\"Happened\""), 1);
+}
+
 static void one_that_came_though_its_answer_did_not_is_there_once(void **state)
 {
     struct stage *stage = *state;
@@ -507,6 +525,7 @@ int main(void)
         TEST(what_waits_for_its_next_try_is_sent_at_the_end),
         TEST(the_next_try_waits_as_long_as_the_server_says_but_a_minute_at_most),
         TEST(what_fails_for_a_minute_and_a_half_is_given_up),
+        TEST(what_nobody_hears_waits_until_somebody_does),
         TEST(one_that_came_though_its_answer_did_not_is_there_once),
         TEST(one_whose_answer_was_lost_is_told_of_those_that_came_since),
         TEST(what_is_refused_is_not_tried_again),

@@ -5,8 +5,8 @@
  * kinf_recorder_event() never blocks: a thread of the recorder's own sends. What waits is bounded;
  * what is too much is dropped and counted, and so is what the server refuses (no rights, a namespace
  * that goes away). What fails otherwise is tried again, up to twelve times in some 90 seconds, or more
- * slowly if the server asks for it (Retry-After, a minute at most); what else is recorded is sent
- * meanwhile.
+ * slowly if the server asks for it (Retry-After, a minute at most), and as long as it takes while no
+ * server can be reached; what else is recorded is sent meanwhile.
  *
  * Events that differ in note and resourceVersion alone are one series: the first is created, the
  * second makes it a series of two, and how many there were then is written when six minutes have
