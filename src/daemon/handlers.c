@@ -124,6 +124,7 @@ static int make_lease(struct kinf__daemon_handlers *handlers, const struct kinf_
     for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
         handlers->items[i].handler->may_tell = may_tell;
         handlers->items[i].handler->may_tell_ctx = handlers->lease;
+        handlers->items[i].handler->lease = kinf__daemon_lease_name(handlers->lease);
     }
     return failed;
 }
@@ -146,7 +147,7 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     if (failed < 0)
         return failed;
     return config->shards.lease != NULL ? make_lease(handlers, config, client, err)
-                                        : run_all(handlers, -1, err);
+                                        : run_all(handlers, 0, err);
 }
 
 int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)

@@ -62,11 +62,16 @@ bool kinf__daemon_lease_leads(const struct kinf__daemon_lease *lease)
     return kinf_elector_leads(lease->elector);
 }
 
+const char *kinf__daemon_lease_name(const struct kinf__daemon_lease *lease)
+{
+    return lease->label;
+}
+
 int64_t kinf__daemon_lease_term(const struct kinf__daemon_lease *lease)
 {
     struct kinf_fence fence;
 
-    return kinf_elector_fence(lease->elector, &fence) ? fence.term : -1;
+    return kinf_elector_fence(lease->elector, &fence) ? fence.term : 0;
 }
 
 /* X(name, type, decimals, help, value) of `status` */

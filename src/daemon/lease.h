@@ -37,7 +37,9 @@ void kinf__daemon_lease_free(struct kinf__daemon_lease *lease);
 
 /* By the clock (L1); `end` may come later. Any thread. */
 bool kinf__daemon_lease_leads(const struct kinf__daemon_lease *lease);
-/* Which one is led, from 0; -1: none is. Any thread. */
+/* NAME-SHARD, the lease's own. Any thread. */
+const char *kinf__daemon_lease_name(const struct kinf__daemon_lease *lease);
+/* Which term is led; 0: the first, or none is. Any thread. */
 int64_t kinf__daemon_lease_term(const struct kinf__daemon_lease *lease);
 /* Any thread. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__daemon_lease_write_metrics(const struct kinf__daemon_lease *lease,

@@ -51,10 +51,11 @@ struct kinf__handler {
     /* constant after the first start, the owner's to set */
     bool (*may_tell)(void *ctx); /* NULL: always; on the handler's thread */
     void *may_tell_ctx;
+    const char *lease; /* its name, by which that is decided; NULL: there is none */
     /* the owner's */
-    /* Of its Lease, from 0, for who can refuse what an earlier one had on its way; -1: there is none. Set
-     * in front of a start. */
-    int64_t term;
+    int64_t
+        term; /* of the Lease, for who can refuse what an earlier one had on its way; set in front
+                     of a start */
     pthread_t thread;
     bool has_thread;
     bool is_left_alone;

@@ -135,6 +135,7 @@ static int post(struct webhook *webhook, struct kinf_error *err)
     char numbers[48], term[24];
     const struct kinf__header headers[] = { { "Kinformer-Run", webhook->run },
                                             { "Kinformer-Sequence", numbers },
+                                            { "Kinformer-Lease", webhook->base.lease },
                                             { "Kinformer-Term", term } };
     const struct kinf__http_request request = { .target = webhook->target,
                                                 .is_query_secret = true,
@@ -142,7 +143,7 @@ static int post(struct webhook *webhook, struct kinf_error *err)
                                                 .content_type = "application/x-ndjson",
                                                 .accept = "*/*",
                                                 .headers = headers,
-                                                .n_headers = webhook->base.term >= 0 ? 3 : 2,
+                                                .n_headers = webhook->base.lease != NULL ? 4 : 2,
                                                 .total_timeout_ms = webhook->timeout_ms,
                                                 .on_body = pass_over };
 

@@ -7,7 +7,8 @@
  *   Content-Type: application/x-ndjson
  *   Kinformer-Run: 5f0c9a31b7d2e846       of this handler of this process, drawn at random
  *   Kinformer-Sequence: 17-42             "seq" of the first and the last line of the body
- *   Kinformer-Term: 7                     of the Lease, if there is one: each is above those before
+ *   Kinformer-Lease: watchers-0           if there is one, of this shard
+ *   Kinformer-Term: 7                     of that Lease: each is above those before
  *
  *   - The body is whole lines, each with its "seq": 1, 2, 3... of a run, without gaps. It is no longer than
  *     max_batch_bytes, but for one line that alone is, and has KINF__OUTBOX_WINDOW lines at most.
@@ -24,8 +25,8 @@
  *   - 413: half as much is posted from here on. A line that is too large by itself is said by name, and
  *     posted with {"tooLarge":true} in the place of its object, which is told again when it changes; the
  *     lines behind it follow. One that has no object is not the line's fault: see below.
- *   - What comes with an earlier term than something before is late: its sender does not lead any more. The
- *     receiver passes over it, and answers 200.
+ *   - What comes with an earlier term of a Lease than something before is late: its sender does not lead any
+ *     more. The receiver passes over it, and answers 200.
  *   - Everything else, redirects included, which are not followed, is a mistake that somebody has to
  *     mend: it is posted again after half a minute at least.
  *

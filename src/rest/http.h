@@ -18,7 +18,7 @@
 #include "rest/head.h"
 
 /* Of a request, beside those that each has. */
-#define KINF__HTTP_MORE_HEADERS 3
+#define KINF__HTTP_MORE_HEADERS 4
 
 struct kinf__http;
 

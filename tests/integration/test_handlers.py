@@ -73,6 +73,7 @@ def take_batch(headers, body):
     assert [json.loads(line)["seq"] for line in lines] == list(range(first, last + 1)), body
     assert headers["Content-Type"] == "application/x-ndjson" and headers["Authorization"] == "Bearer word", headers
     term = int(headers.get("Kinformer-Term", -1))
+    assert (term >= 0) == (headers.get("Kinformer-Lease") == "webhook-0"), headers
     assert term >= known["term"], headers
     known["term"] = term
     write("term", str(term))

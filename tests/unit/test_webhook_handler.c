@@ -82,7 +82,8 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
     if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
         fail_msg("%s", err.message);
     f->handler->may_tell = f->has_terms ? may_tell : NULL;
-    f->handler->term = f->has_terms ? f->term : -1;
+    f->handler->lease = f->has_terms ? "watchers-0" : NULL;
+    f->handler->term = f->term;
     if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
@@ -273,6 +274,8 @@ static void one_whose_term_is_over_posts_nothing_more(void **state)
     (void)body(f, 0);
     assert_true(replay_request_header(request(f, 0), "Kinformer-Term", term, sizeof term));
     assert_string_equal(term, "7");
+    assert_true(replay_request_header(request(f, 0), "Kinformer-Lease", term, sizeof term));
+    assert_string_equal(term, "watchers-0");
     put(f, "a", "1");
     atomic_store(&leads, false);
     test_server_let_go(f->server);
