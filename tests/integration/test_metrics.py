@@ -75,7 +75,7 @@ class Counted(unittest.TestCase):
         folder = cls.enterClassContext(tempfile.TemporaryDirectory())
         path = os.path.join(folder, "config.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"stateDir": os.path.join(folder, "state"), "handlers": [{"exec": ["sh", "-c", "cat > /dev/null"]}],
+            json.dump({"stateDir": os.path.join(folder, "state"), "lease": f"{SPACE}/counted", "handlers": [{"exec": ["sh", "-c", "cat > /dev/null"]}],
                        "resources": [{"resource": "configmaps", "namespaces": [SPACE]}]}, file)
         cls.served = cls.enterClassContext(Served("--config", path, resource=()))
 
@@ -94,6 +94,8 @@ class Counted(unittest.TestCase):
         requests = f'kinformer_requests_total{{{at},verb="get",resource="pods",source="cache",code="%s"}}'
         handler = f'kinformer_handler_%s{{{at},handler="0",name="cat"}}'
         evictions = f'kinformer_on_demand_evictions_total{{{at},reason="%s"}}'
+        standby = (f'kinformer_lease_leads{{{at},lease="counted-0"}}', "0x60")
+        errors = f'kinformer_errors_total{{{at},name="pods"}}'
         cases = (
             ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "70+0x60")], []),
             ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "0+60x60")], ["KinformerStale"]),
@@ -118,6 +120,13 @@ class Counted(unittest.TestCase):
              ["KinformerOnDemandPassedOn"]),
             ([(handler % "running", "1x60"), (handler % "backlog", "900x60"), (handler % "errors_total", "0 1 2x60")], []),
             ([(handler % "running", "0x60")], ["KinformerHandlerDown"]),
+            ([(handler % "running", "0x60"), (handler % "backlog", "0+100x60"), standby], []),
+            ([(f"up{{{at}}}", "1x10 0x50")], []),
+            ([(f"up{{{at}}}", "1x10 0x50"), (info[0], "1x10")], ["KinformerDown"]),
+            ([(errors, "0+1x60")], ["KinformerWatchErrors"]),
+            ([(errors, "0 5x60")], []),
+            ([(f'kinformer_state{{{at},name="pods",state="stale"}}', "1x60"),
+              (f'kinformer_state{{{at},name="pods",state="live"}}', "0x60")], ["KinformerNotLive"]),
             ([(handler % "running", "1x60"), (handler % "errors_total", "0+2x60")], ["KinformerHandlerFails"]),
             ([(handler % "backlog", "0+100x60")], ["KinformerHandlerBehind"]),
             ([(f'kinformer_state_failures_total{{{at},file="pods"}}', "3x60")], []),
