@@ -208,12 +208,14 @@ static bool is_page_of_upstream(const struct kinf__exchange *exchange)
            *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
 }
 
-/* The options are read, and the lock is held. A source that does not cover it answers even so if it
- * may: then *ret_is_wider. NULL: none, and *ret_near is one of this type that does not. */
+/* The options are read, and the lock is held. Of several the first that covers it answers, of an object
+ * one that has them all. A source that does not cover it answers even so if it may: then *ret_is_wider.
+ * NULL: none, and *ret_near is one of this type that does not. */
 static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
                                           struct kinf__source **ret_near, bool *ret_is_wider)
 {
     const struct kinf__server *server = exchange->server;
+    struct kinf__source *found = NULL;
 
     *ret_near = NULL;
     *ret_is_wider = false;
@@ -222,10 +224,16 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
     for (size_t i = 0; i < server->n_sources; i++) {
         if (server->sources[i]->is_unserved || !is_of_type(server->sources[i], &exchange->request))
             continue;
-        if (covers(server->sources[i], exchange))
-            return server->sources[i];
-        *ret_near = server->sources[i];
+        if (!covers(server->sources[i], exchange))
+            *ret_near = server->sources[i];
+        else if (found == NULL || !kinf__scope_is_selective(&server->sources[i]->scope))
+            found = server->sources[i];
+        if (found != NULL &&
+            (*exchange->request.name == '\0' || !kinf__scope_is_selective(&found->scope)))
+            break;
     }
+    if (found != NULL)
+        return found;
     *ret_is_wider = *ret_near != NULL && (*ret_near)->assume_scope;
     return *ret_is_wider ? *ret_near : NULL;
 }

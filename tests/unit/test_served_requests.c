@@ -249,6 +249,22 @@ static void each_source_answers_for_its_namespace(void **state)
     serve_teardown(&f);
 }
 
+/* Whichever is first. */
+static void an_object_is_looked_for_where_all_are(void **state)
+{
+    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf__source_options source = { .label_selector = "sync=false" };
+    struct serve_fixture f;
+
+    (void)state;
+    informer.label_selector = source.label_selector;
+    serve_setup_server(&f, false);
+    serve_add(&f, &informer, &source);
+    serve_add_whole(&f);
+    serve_expect(&f, "GET " OBJECTS "/b", "", 200, "\"name\":\"b\"", NULL);
+    serve_teardown(&f);
+}
+
 static void what_is_wider_than_the_cache_says_so_if_it_is_answered(void **state)
 {
     static const struct serve_expected rows[] = {
@@ -475,6 +491,7 @@ int main(void)
         cmocka_unit_test(heads_that_are_no_requests_are_refused),
         cmocka_unit_test(before_the_first_list_nothing_is_answered_from_it),
         cmocka_unit_test(each_source_answers_for_its_namespace),
+        cmocka_unit_test(an_object_is_looked_for_where_all_are),
         cmocka_unit_test(what_is_wider_than_the_cache_says_so_if_it_is_answered),
         cmocka_unit_test(what_is_narrower_is_asked_for_upstream),
         cmocka_unit_test(latest_is_answered_by_the_api_server),
