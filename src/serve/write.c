@@ -27,6 +27,8 @@ struct kinf__write {
     bool is_read;
     int64_t sent_ms;
     /* the connection's */
+    bool
+        is_new; /* answered as created: its version is of now, which that of an update without a change is not */
     uint64_t newest;   /* version that was read; 0: none */
     bool is_answered;  /* with 2xx, and not noted yet */
     bool is_lost;      /* a part of the answer is missing */
@@ -174,7 +176,7 @@ static void note_change(const struct kinf__change *change, void *ctx)
         .version = change->version,
         .key = key,
         .uid = change->uid,
-        .sent_ms = write->sent_ms,
+        .sent_ms = write->is_new ? write->sent_ms : 0,
     };
 
     if (write->is_read) {
@@ -251,6 +253,7 @@ bool kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head
     const char *encoding = kinf__head_value(head, "Content-Encoding");
 
     write->is_answered = head->code >= 200 && head->code < 300 && !is_dry(write);
+    write->is_new = head->code == 201;
     kinf__buffer_release(&write->body);
     write->form = kinf__change_form_of(kinf__head_value(head, "Content-Type"));
     write->is_gzip = strcasecmp(encoding, "gzip") == 0;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/buffer.h"
@@ -181,19 +182,25 @@ static void end(struct written *written)
     kinf__request_release(&written->request);
 }
 
-static void write_bytes(struct fixture *f, const char *method, const char *target, const char *type,
-                        struct kinf_str bytes)
+static void write_answered(struct fixture *f, const char *method, const char *target, int code,
+                           const char *type, struct kinf_str bytes)
 {
     struct written written;
 
     begin(f, &written, method, target);
     if (written.write != NULL) {
-        answer(&written, 200, type, "");
+        answer(&written, code, type, "");
         for (size_t i = 0; i < bytes.len; i++)
             kinf__write_take_answer(written.write, bytes.bytes + i, 1);
         kinf__write_end_answer(written.write, true);
     }
     end(&written);
+}
+
+static void write_bytes(struct fixture *f, const char *method, const char *target, const char *type,
+                        struct kinf_str bytes)
+{
+    write_answered(f, method, target, 200, type, bytes);
 }
 
 static char *quoted(const char *text)
@@ -343,6 +350,21 @@ static void other_forms_are_unknown(void **state)
     assert_string_equal(awaited(f), "nothing");
     write_bytes(f, "PUT", POD, "application/json;as=Table;v=v1;g=meta.k8s.io", kinf_str_from(json));
     assert_string_equal(awaited(f), "11");
+    test_free(json);
+}
+
+/* An update may be answered with the version from before what is not known. */
+static void only_what_is_created_shows_what_was_written_before(void **state)
+{
+    struct fixture *f = *state;
+    char *json = quoted(ITEM(""));
+
+    write_bytes(f, "PUT", POD, "application/yaml", kinf_str_from(json));
+    usleep(5000);
+    write_bytes(f, "PATCH", POD, JSON, kinf_str_from(json));
+    assert_false(shows(f));
+    write_answered(f, "POST", PODS, 201, JSON, kinf_str_from(json));
+    assert_true(shows(f));
     test_free(json);
 }
 
@@ -779,6 +801,7 @@ int main(void)
         WRITE_TEST(what_was_read_ahead_is_awaited),
         WRITE_TEST(an_answer_that_is_cut_anywhere_is_unknown),
         WRITE_TEST(other_forms_are_unknown),
+        WRITE_TEST(only_what_is_created_shows_what_was_written_before),
         WRITE_TEST(refusals_changed_nothing),
         WRITE_TEST(what_has_no_answer_promises_nothing),
         WRITE_TEST(deletes_are_dry_by_their_body),
