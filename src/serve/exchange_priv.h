@@ -80,6 +80,7 @@ struct kinf__exchange {
         late_source; /* of a watch that was passed on since its cache was late: that one's number */
     int64_t watch_since_ms;
     int64_t deadline_ms;      /* when the watch ends, or a list is cut off */
+    bool is_ending;           /* a watch that was told to: it is cut off then, too */
     struct kinf__timer timer; /* of that, or of its next bookmark */
     bool has_hung_up;         /* the peer */
     int hang_up_fd;           /* negative: none */

@@ -179,6 +179,14 @@ static int refuse_left_out(struct kinf__exchange *exchange)
     return KINF_ERR_INVALID;
 }
 
+/* It holds a version of the store, or an object of it, until it is read. */
+static void give_time(struct kinf__exchange *exchange)
+{
+    kinf__mutex_lock(&exchange->server->lock);
+    kinf__server_time_list(exchange, kinf__clock_now_ms());
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
 /* What is large is sent from the object itself: a client that takes nothing holds no copy. */
 static int write_object(struct kinf__exchange *exchange, const struct kinf_object *object)
 {
@@ -227,7 +235,11 @@ static int answer_object(struct kinf__exchange *exchange)
     }
     if (check_include(exchange) < 0)
         return KINF_ERR_INVALID;
-    return write_object(exchange, object) < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
+    if (write_object(exchange, object) < 0)
+        return kinf__refuse_no_memory(exchange->refusal);
+    if (exchange->answer.stream != NULL)
+        give_time(exchange);
+    return 0;
 }
 
 /* A page is read from the version that its first one was read from. */
@@ -274,14 +286,6 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
                ? kinf__refuse(exchange->refusal, 410, "Expired",
                               "The resourceVersion for the provided list is too old.")
                : 0;
-}
-
-/* It holds a version of the store until it is read. */
-static void give_time(struct kinf__exchange *exchange)
-{
-    kinf__mutex_lock(&exchange->server->lock);
-    kinf__server_time_list(exchange, kinf__clock_now_ms());
-    kinf__mutex_unlock(&exchange->server->lock);
 }
 
 /* Steps until the listing knows how its answer begins; others go on between the steps. */

@@ -73,17 +73,28 @@ static void end_list(struct kinf__exchange *exchange)
     exchange->owner.cut_off(exchange->owner.ctx);
 }
 
-static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
+/* Who takes what is left of a watch slowly may hold a version of the store, as by a list. */
+static void end_watch_in_time(struct kinf__exchange *exchange, int64_t now_ms)
 {
-    if (now_ms >= exchange->deadline_ms) {
-        if (exchange->watch != NULL)
-            end_watch(exchange);
-        else
-            end_list(exchange);
+    if (exchange->is_ending) {
+        exchange->owner.cut_off(exchange->owner.ctx);
         return;
     }
-    want_bookmark(exchange);
-    set_timer(exchange, now_ms);
+    exchange->is_ending = true;
+    end_watch(exchange);
+    kinf__server_time_list(exchange, now_ms);
+}
+
+static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    if (now_ms < exchange->deadline_ms) {
+        want_bookmark(exchange);
+        set_timer(exchange, now_ms);
+    } else if (exchange->watch != NULL) {
+        end_watch_in_time(exchange, now_ms);
+    } else {
+        end_list(exchange);
+    }
 }
 
 void kinf__server_want_bookmarks(struct kinf__server *server)

@@ -200,6 +200,8 @@ static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
         if (watch->phase == PHASE_OVER)
             return KINF__STREAM_END;
         more = write_next(watch);
+        if (watch->phase != PHASE_REPLAY) /* what it has inflated for the text */
+            kinf__encoder_release(&watch->encoder);
     }
     if (more < 0)
         return KINF__STREAM_BROKEN;

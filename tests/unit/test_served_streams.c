@@ -436,6 +436,32 @@ static void a_list_that_is_read_too_slowly_is_cut_off(void **state)
     serve_teardown(&f);
 }
 
+/* What it is told first is of a version of the store, too. */
+static void a_watch_that_is_read_too_slowly_is_cut_off_behind_its_end(void **state)
+{
+    struct serve_fixture f;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int fd;
+
+    (void)state;
+    serve_setup_whole(&f);
+    put_large(&f, "x");
+    put_large(&f, "y");
+    put_large(&f, "z");
+    swept_fake_settle(f.fake);
+    fd = serve_send_request(&f, "GET " OBJECTS "?watch=1&timeoutSeconds=5", "");
+    assert_true(served_fake_read(fd, "\"ADDED\"", &text));
+    kinf_fake_advance(f.fake, 5000);
+    usleep(300000);
+    kinf_fake_advance(f.fake, 59000);
+    usleep(300000);
+    assert_int_equal(serve_n_under_way(&f), 1);
+    kinf_fake_advance(f.fake, 2000);
+    serve_wait_until_under_way(&f, 0);
+    close(fd);
+    serve_teardown(&f);
+}
+
 /* --- another protocol --- */
 
 /* Played by the test: nothing of what it sends is told by how it is encoded. */
@@ -571,6 +597,7 @@ int main(void)
         cmocka_unit_test(who_asks_before_a_body_is_told),
         cmocka_unit_test(who_takes_nothing_is_cut_off_two_seconds_after_the_end),
         cmocka_unit_test(a_list_that_is_read_too_slowly_is_cut_off),
+        cmocka_unit_test(a_watch_that_is_read_too_slowly_is_cut_off_behind_its_end),
         cmocka_unit_test(a_body_whose_encoding_cannot_be_told_is_not_sent),
         cmocka_unit_test(what_changes_its_protocol_is_carried_both_ways),
         cmocka_unit_test(each_request_is_a_line_of_the_log),
