@@ -63,17 +63,36 @@ static void show_by_locked(struct kinf__server *server, const struct kinf_type *
     }
 }
 
+/* As a type has it that comes back to the cache. */
+static bool show_by_kept(struct kinf__server *server, const struct kinf_type *type,
+                         const unsigned char *digest)
+{
+    bool is_kept = false;
+
+    kinf__mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->n_tables && !is_kept; i++) {
+        const struct kinf__defined_table *kept = &server->tables[i];
+
+        is_kept = kept->type == type && memcmp(kept->definition, digest, KINF__DIGEST_SIZE) == 0;
+        if (is_kept)
+            show_by_locked(server, type, digest, kept->table);
+    }
+    kinf__mutex_unlock(&server->lock);
+    return is_kept;
+}
+
 /* Consumes the table. NULL: the definition names no columns. */
 static int keep(struct kinf__server *server, const struct kinf_type *type,
                 const unsigned char *digest, struct kinf__table *table)
 {
-    struct kinf__table **tables;
+    struct kinf__defined_table *tables;
 
     kinf__mutex_lock(&server->lock);
-    tables = realloc(server->tables, (server->n_tables + 1) * sizeof(struct kinf__table *));
+    tables = realloc(server->tables, (server->n_tables + 1) * sizeof *tables);
     if (tables != NULL) {
         server->tables = tables;
-        tables[server->n_tables] = table;
+        tables[server->n_tables] = (struct kinf__defined_table){ .type = type, .table = table };
+        memcpy(tables[server->n_tables].definition, digest, KINF__DIGEST_SIZE);
         server->n_tables += table != NULL;
         show_by_locked(server, type, digest, table != NULL ? table : kinf__table_for(type));
     }
@@ -90,7 +109,7 @@ int kinf__definitions_take(struct kinf__server *server, const struct kinf_type *
     struct kinf__table *table = NULL;
     int failed = kinf__digest(&definition, 1, digest);
 
-    if (failed < 0 || is_known(server, type, digest))
+    if (failed < 0 || is_known(server, type, digest) || show_by_kept(server, type, digest))
         return failed;
     failed = kinf__table_of_definition(definition, type->version, &table);
     return failed == 0 || failed == KINF_ERR_NOT_FOUND ? keep(server, type, digest, table) : failed;

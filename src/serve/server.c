@@ -494,7 +494,7 @@ void kinf__server_free(struct kinf__server *server)
     free(server->sources);
     free(server->pruned);
     for (size_t i = 0; i < server->n_tables; i++)
-        kinf__table_free(server->tables[i]);
+        kinf__table_free(server->tables[i].table);
     free(server->tables);
     kinf__connections_release(&server->connections);
     kinf__request_metrics_release(&server->request_metrics);

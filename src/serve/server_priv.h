@@ -72,6 +72,13 @@ struct kinf__source {
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
 };
 
+/* Of a definition of a custom resource. */
+struct kinf__defined_table {
+    const struct kinf_type *type;
+    unsigned char definition[KINF__DIGEST_SIZE];
+    struct kinf__table *table;
+};
+
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
@@ -100,9 +107,8 @@ struct kinf__server {
     size_t n_unpublished;
     const struct kinf_type **pruned; /* that were ever published with fields left out */
     size_t n_pruned;
-    struct kinf__catalog *catalog; /* NULL: not yet */
-    struct kinf__table *
-        *tables; /* of definitions; kept until the end, since watches write by them */
+    struct kinf__catalog *catalog;      /* NULL: not yet */
+    struct kinf__defined_table *tables; /* kept until the end, since watches write by them */
     size_t n_tables;
     struct kinf__list exchanges;
     struct kinf__list hooks;

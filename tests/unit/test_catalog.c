@@ -10,6 +10,7 @@
 #include <kinformer/log.h>
 
 #include "serve/definitions.h"
+#include "serve/server_priv.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
@@ -179,6 +180,35 @@ static void definitions_are_asked_for_where_there_may_be_one(void **state)
     replay_stop(upstream);
 }
 
+/* A type on demand comes back again and again. */
+static void a_type_that_comes_back_has_its_columns_again(void **state)
+{
+    static const char text[] =
+        "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"additionalPrinterColumns\":[{\"name\":\"C\","
+        "\"type\":\"string\",\"jsonPath\":\".spec.c\"}]}]}}";
+    const struct kinf__server_options options = { .name = NULL };
+    struct kinf__source_options source = { .name_space = NULL };
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    assert_int_equal(kinf_indexer_new(NULL, 0, &source.store.indexer, NULL), 0);
+    assert_int_equal(kinf_type_intern("x.example", "v1", "X", "xs", true, &source.store.type, NULL),
+                     0);
+    for (int i = 0; i < 5; i++) {
+        struct kinf__source *made;
+
+        assert_int_equal(kinf__server_add_source(server, &source, &made, NULL), 0);
+        assert_int_equal(kinf__definitions_take(server, source.store.type, kinf_str_from(text)), 0);
+        assert_int_equal(server->n_tables, 1);
+        assert_ptr_equal(atomic_load(&made->table), server->tables[0].table);
+        kinf__server_retire_source(server, made);
+        kinf__source_free(made);
+    }
+    kinf_indexer_free(source.store.indexer);
+    kinf__server_free(server);
+}
+
 static void add(struct kinf__catalog *catalog, char *group, char *version, char *name)
 {
     const struct kinf__catalog_entry entry = {
@@ -274,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_version_that_is_not_answered_is_no_catalog),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
+        cmocka_unit_test(a_type_that_comes_back_has_its_columns_again),
         cmocka_unit_test(groups_are_listed_with_their_versions),
         cmocka_unit_test(an_entry_that_cannot_be_copied_is_not_there),
     };
