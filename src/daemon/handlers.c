@@ -40,14 +40,12 @@ static int make(struct kinf__running_handler *running, const struct kinf__handle
 
 /* --- terms of the Lease --- */
 
-static int run_all(struct kinf__daemon_handlers *handlers, int64_t term, struct kinf_error *err)
+static int run_all(struct kinf__daemon_handlers *handlers, struct kinf_error *err)
 {
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
-        handlers->items[i].handler->term = term;
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
         failed = kinf__handler_start(handlers->items[i].handler, err);
-    }
     return failed;
 }
 
@@ -68,7 +66,10 @@ static void begin_term(void *ctx)
     struct kinf__daemon_handlers *handlers = ctx;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (run_all(handlers, kinf__daemon_lease_term(handlers->lease), &err) < 0)
+    for (size_t i = 0; i < handlers->n_items; i++)
+        kinf__handler_set_term(handlers->items[i].handler, kinf__daemon_lease_name(handlers->lease),
+                               kinf__daemon_lease_term(handlers->lease));
+    if (run_all(handlers, &err) < 0)
         leave_at_once(err.message);
 }
 
@@ -124,7 +125,6 @@ static int make_lease(struct kinf__daemon_handlers *handlers, const struct kinf_
     for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
         handlers->items[i].handler->may_tell = may_tell;
         handlers->items[i].handler->may_tell_ctx = handlers->lease;
-        handlers->items[i].handler->lease = kinf__daemon_lease_name(handlers->lease);
     }
     return failed;
 }
@@ -147,7 +147,7 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     if (failed < 0)
         return failed;
     return config->shards.lease != NULL ? make_lease(handlers, config, client, err)
-                                        : run_all(handlers, 0, err);
+                                        : run_all(handlers, err);
 }
 
 int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)

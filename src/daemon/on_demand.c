@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "serve/definitions.h"
 #include "serve/encode.h"
+#include "watchcache/watchcache.h"
 
 #define SOON_MS  100   /* while something starts or ends */
 #define LATER_MS 2000  /* while anything is cached: it may grow, or not be used any more */
@@ -209,6 +210,15 @@ static bool is_live(const struct kinf_informer_status *status)
            (status->state == KINF_STATE_LIVE || status->state == KINF_STATE_DEGRADED);
 }
 
+/* A cache of what has no order would never be there: of nothing could be said whether it is newer. */
+static bool has_numbers(const struct kinf__on_demand_entry *entry)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(kinf_informer_indexer(entry->watch->informers[0]));
+
+    return kinf__watchcache_parse_rv(kinf_snapshot_resource_version(snapshot)) != 0;
+}
+
 static bool is_refused(const struct kinf_informer_status *status)
 {
     return status->state == KINF_STATE_FORBIDDEN || status->state == KINF_STATE_ABSENT;
@@ -270,6 +280,8 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         refuse(on_demand, entry, &status);
     else if (is_configured(on_demand, entry))
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
+    else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status) && !has_numbers(entry))
+        give_up(on_demand, entry, KINF__DEMAND_REFUSED, "its resourceVersions are no numbers");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))
         publish(on_demand, entry, now_ms);
     else

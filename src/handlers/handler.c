@@ -121,6 +121,12 @@ static void revoke_end(struct kinf__handler *handler)
         begin_end(handler);
 }
 
+void kinf__handler_set_term(struct kinf__handler *handler, const char *lease, int64_t term)
+{
+    handler->lease = lease;
+    handler->term = term;
+}
+
 int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
 {
     int failed;

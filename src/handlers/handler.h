@@ -51,11 +51,9 @@ struct kinf__handler {
     /* constant after the first start, the owner's to set */
     bool (*may_tell)(void *ctx); /* NULL: always; on the handler's thread */
     void *may_tell_ctx;
-    const char *lease; /* its name, by which that is decided; NULL: there is none */
     /* the owner's */
-    int64_t
-        term; /* of the Lease, for who can refuse what an earlier one had on its way; set in front
-                     of a start */
+    const char *lease; /* borrowed; NULL: there is none */
+    int64_t term;      /* of it */
     pthread_t thread;
     bool has_thread;
     bool is_left_alone;
@@ -83,6 +81,9 @@ KINF_MUST_CHECK int kinf__handler_init(struct kinf__handler *handler,
 /* For the owner, behind a kind's new. Starts the thread, also when it was halted. Errors:
  * KINF_ERR_STATE (it runs), KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err);
+/* In front of a start: by which Lease, and in which term of it, it is told, for who can refuse what an
+ * earlier one had on its way. */
+void kinf__handler_set_term(struct kinf__handler *handler, const char *lease, int64_t term);
 /* Begins its end, which is not for good: what it is to be told waits until it is started again. */
 void kinf__handler_halt(struct kinf__handler *handler);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);

@@ -1,13 +1,16 @@
 """A cache that fills itself: what it takes up when it is asked for, what it gives up again, and what it says of both."""
 
+import http.server
 import json
 import os
+import re
 import signal
+import ssl
 import tempfile
 import threading
 import unittest
 
-from harness import Daemon, cluster, config_map, make_gadgets, needs_cluster, needs_sim, run_daemon, wait_until
+from harness import Daemon, cluster, config_map, make_gadgets, make_key_pair, needs_cluster, needs_sim, run_daemon, wait_until
 from sim import Sim
 from test_serve import Direct, Served, Watch, ask
 from test_serve_pass import bearer, send
@@ -316,6 +319,56 @@ class OnDemandTest(unittest.TestCase):
                 thread.join()
             self.assertEqual(problems, [])
             self.assertGreaterEqual(served.number("kinformer_on_demand_starts_total"), 5)
+
+
+class Letters(http.server.BaseHTTPRequestHandler):
+    """The API server, whose versions begin with a letter here: GETs, for anybody."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        connection = cluster().connect()
+        target = re.sub(r"resourceVersion=([a-j])", lambda found: f"resourceVersion={ord(found[1]) - ord('a')}", self.path)
+        connection.request("GET", target, headers={"Accept": self.headers["Accept"]})
+        answer = connection.getresponse()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while True:
+            piece = re.sub(rb'"resourceVersion":"(\d)', lambda found: b'"resourceVersion":"' + bytes([found[1][0] - 48 + ord("a")]),
+                           answer.read1(1 << 20))
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            if not piece:
+                break
+        connection.close()
+
+    def log_message(self, *_):
+        pass
+
+
+class LettersTest(unittest.TestCase):
+    def test_a_type_whose_versions_are_no_numbers_stays_with_the_server(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        make_key_pair(folder + "/tls")
+        server = self.enterContext(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Letters))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder + "/tls.crt", folder + "/tls.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        path = folder + "/letters.kubeconfig"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"clusters": [{"name": "a", "cluster": {"server": f"https://localhost:{server.server_port}",
+                                                              "certificate-authority": folder + "/tls.crt"}}],
+                       "users": [{"name": "a", "user": {"token": "any"}}],
+                       "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "current-context": "a"}, file)
+        with OnDemand(kubeconfig=path) as served:
+            self.assertEqual(served.source(MAPS), "upstream")
+            wait_until(lambda: served.daemon.check() or "no numbers" in served.type("configmaps").get("reason", ""), "it is given up")
+            self.assertEqual(served.source(MAPS), "upstream")
+            self.assertEqual(ask(served, "/readyz")[0], 200)
 
 
 @needs_sim("servers of its own")

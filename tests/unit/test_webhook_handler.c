@@ -82,8 +82,8 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
     if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
         fail_msg("%s", err.message);
     f->handler->may_tell = f->has_terms ? may_tell : NULL;
-    f->handler->lease = f->has_terms ? "watchers-0" : NULL;
-    f->handler->term = f->term;
+    if (f->has_terms)
+        kinf__handler_set_term(f->handler, "watchers-0", f->term);
     if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
