@@ -1,5 +1,6 @@
 """A cache that fills itself: what it takes up when it is asked for, what it gives up again, and what it says of both."""
 
+import http.client
 import http.server
 import json
 import os
@@ -329,19 +330,24 @@ class Letters(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         connection = cluster().connect()
         target = re.sub(r"resourceVersion=([a-j])", lambda found: f"resourceVersion={ord(found[1]) - ord('a')}", self.path)
-        connection.request("GET", target, headers={"Accept": self.headers["Accept"]})
+        connection.request("GET", target, headers={"Accept": self.headers["Accept"] or "application/json"})
         answer = connection.getresponse()
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers["Content-Type"])
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        while True:
+        try:
+            self.send_lettered(answer)
+        except (OSError, http.client.HTTPException):
+            self.close_connection = True  # one of both has gone
+        connection.close()
+
+    def send_lettered(self, answer):
+        piece = None
+        while piece != b"":
             piece = re.sub(rb'"resourceVersion":"(\d)', lambda found: b'"resourceVersion":"' + bytes([found[1][0] - 48 + ord("a")]),
                            answer.read1(1 << 20))
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            if not piece:
-                break
-        connection.close()
 
     def log_message(self, *_):
         pass
