@@ -493,7 +493,9 @@ static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
     return kinf__verb_replace(verb, KINF__TAKE(object));
 }
 
-static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
+/* With a reference for the caller; NULL: none. */
+static const struct kinf_object *find_loaded(const struct kinf__verb *verb,
+                                             const struct cJSON *object)
 {
     const char *name_space = namespace_of(object);
 
@@ -501,15 +503,28 @@ static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
         name_space = "";
     else if (*name_space == '\0')
         name_space = "default";
-    return kinf__store_has(verb->resource, name_space,
-                           kinf__doc_text(object, "metadata", "name", NULL));
+    return kinf__store_get(verb->resource, name_space, name_of(object));
+}
+
+/* A manifest that says no version is of the one that is there. */
+static int load_update(struct kinf__verb *verb, const struct kinf_object *old,
+                       struct cJSON *take_object)
+{
+    KINF__AUTO_DOC *object = take_object;
+
+    if (kinf__doc_find(object, "metadata", "resourceVersion", NULL) == NULL &&
+        kinf__doc_set_text(metadata_of(object), "resourceVersion",
+                           kinf_object_resource_version(old)) < 0)
+        return refuse_no_memory(verb);
+    return kinf__verb_update(verb, KINF__TAKE(object));
 }
 
 int kinf__verb_load(struct kinf__verb *verb, struct cJSON *take_object)
 {
+    kinf_auto_object const struct kinf_object *old = find_loaded(verb, take_object);
     struct cJSON *status = kinf__doc_dup(kinf__doc_get(take_object, "status"));
-    int failed = is_there(verb, take_object) ? kinf__verb_update(verb, take_object)
-                                             : kinf__verb_create(verb, take_object);
+    int failed =
+        old != NULL ? load_update(verb, old, take_object) : kinf__verb_create(verb, take_object);
 
     if (failed == 0 && status != NULL)
         return load_status(verb, status);

@@ -320,29 +320,31 @@ static void its_state_can_be_asked_for(void **state)
     free(body);
 }
 
+/* `size`: the default of one. */
+#define GADGETS(size)                                                                              \
+    "apiVersion: apiextensions.k8s.io/v1\n"                                                        \
+    "kind: CustomResourceDefinition\n"                                                             \
+    "metadata: {name: gadgets.example.com}\n"                                                      \
+    "spec:\n"                                                                                      \
+    "  group: example.com\n"                                                                       \
+    "  scope: Namespaced\n"                                                                        \
+    "  names: {plural: gadgets, kind: Gadget, singular: gadget}\n"                                 \
+    "  versions:\n"                                                                                \
+    "  - name: v1\n"                                                                               \
+    "    served: true\n"                                                                           \
+    "    storage: true\n"                                                                          \
+    "    subresources: {status: {}}\n"                                                             \
+    "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "              \
+    "properties: {size: {type: integer, default: " size "}}}, status: {type: object, "             \
+    "x-kubernetes-preserve-unknown-fields: true}}}}\n"
+
 static void custom_resources_are_served_once_they_are_defined(void **state)
 {
-    static const char definition[] =
-        "apiVersion: apiextensions.k8s.io/v1\n"
-        "kind: CustomResourceDefinition\n"
-        "metadata: {name: gadgets.example.com}\n"
-        "spec:\n"
-        "  group: example.com\n"
-        "  scope: Namespaced\n"
-        "  names: {plural: gadgets, kind: Gadget, singular: gadget}\n"
-        "  versions:\n"
-        "  - name: v1\n"
-        "    served: true\n"
-        "    storage: true\n"
-        "    subresources: {status: {}}\n"
-        "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "
-        "properties: {size: {type: integer, default: 3}}}, status: {type: object, "
-        "x-kubernetes-preserve-unknown-fields: true}}}}\n";
     struct stage *stage = *state;
     struct kinf_informer *informer;
     char *body;
 
-    must(stage, kinf_fake_put(stage->fake, definition, &stage->err));
+    must(stage, kinf_fake_put(stage->fake, GADGETS("3"), &stage->err));
     informer = watch(stage, "gadgets.example.com", NULL);
     body = ask(stage, "POST", "/apis/example.com/v1/namespaces/default/gadgets",
                "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":"
@@ -353,6 +355,66 @@ static void custom_resources_are_served_once_they_are_defined(void **state)
     settle(stage);
     assert_int_equal(stage->n_added, 1);
     kinf_informer_free(informer);
+}
+
+#define LEASE(transitions)                                                                         \
+    "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: l, namespace: default}, "  \
+    "spec: {leaseTransitions: " transitions "}}"
+
+#define GADGET(members)                                                                            \
+    "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g, namespace: default}, " members \
+    "}"
+
+static int64_t number_of(struct stage *stage, const char *resource, const char *key,
+                         const char *path)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    int64_t number = -1;
+
+    must(stage, kinf_fake_get(stage->fake, resource, key, &object, &stage->err));
+    must(stage, kinf_object_get_int64(object, path, &number));
+    return number;
+}
+
+/* Also those that clients have to say the version of. */
+static void what_is_there_is_replaced(void **state)
+{
+    static const struct {
+        const char *manifest, *resource, *key, *path;
+        int64_t number;
+    } rows[] = {
+        { GADGETS("3"), NULL, NULL, NULL, 0 },
+        { GADGET("spec: {}"), "gadgets", "default/g", "spec.size", 3 },
+        { GADGET("spec: {size: 5}, status: {seen: 1}"), "gadgets", "default/g", "status.seen", 1 },
+        { GADGET("spec: {size: 6}, status: {seen: 2}"), "gadgets", "default/g", "status.seen", 2 },
+        { GADGET("spec: {size: 7}"), "gadgets", "default/g", "spec.size", 7 },
+        { GADGETS("4"), NULL, NULL, NULL, 0 },
+        { GADGET("spec: {}"), "gadgets", "default/g", "spec.size", 4 },
+        { LEASE("1"), "leases", "default/l", "spec.leaseTransitions", 1 },
+        { LEASE("2"), "leases", "default/l", "spec.leaseTransitions", 2 },
+    };
+    struct stage *stage = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        must(stage, kinf_fake_put(stage->fake, rows[i].manifest, &stage->err));
+        if (rows[i].path != NULL)
+            assert_int_equal(number_of(stage, rows[i].resource, rows[i].key, rows[i].path),
+                             rows[i].number);
+    }
+}
+
+static void manifests_that_say_a_version_are_of_that_one(void **state)
+{
+    struct stage *stage = *state;
+
+    must(stage, kinf_fake_put(stage->fake, LEASE("1"), &stage->err));
+    assert_int_equal(kinf_fake_put(stage->fake,
+                                   "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: "
+                                   "{name: l, namespace: default, resourceVersion: '1'}}",
+                                   &stage->err),
+                     KINF_ERR_CONFIG);
+    assert_has(stage->err.message, "the object has been modified");
+    assert_int_equal(number_of(stage, "leases", "default/l", "spec.leaseTransitions"), 1);
 }
 
 static void faults_hit_as_often_as_they_are_asked_for(void **state)
@@ -547,6 +609,8 @@ int main(void)
         TEST(dependents_go_with_their_owner),
         TEST(its_state_can_be_asked_for),
         TEST(custom_resources_are_served_once_they_are_defined),
+        TEST(what_is_there_is_replaced),
+        TEST(manifests_that_say_a_version_are_of_that_one),
         TEST(faults_hit_as_often_as_they_are_asked_for),
         TEST(the_nth_write_fails),
         TEST(wrong_manifests_say_where),
