@@ -9,27 +9,48 @@
 #include "apiserver/types.h"
 #include "apiserver/verbs_priv.h"
 
+/* Resources of a group: "roles,rolebindings". */
+struct kinds {
+    const char *group, *resources;
+};
+
+static bool is_one_of(const struct kinf__verb *verb, const struct kinds *kinds, size_t n_kinds)
+{
+    for (size_t i = 0; i < n_kinds; i++) {
+        if (strcmp(verb->resource->group, kinds[i].group) == 0)
+            return kinf__has_word(kinds[i].resources, verb->resource->name);
+    }
+    return false;
+}
+
 /* Custom resources, and few others, are not updated blindly. */
 static bool wants_version(const struct kinf__verb *verb)
 {
-    return verb->resource->is_custom || is_definition(verb) ||
-           is_of(verb, "apiregistration.k8s.io", "apiservices");
+    static const struct kinds kinds[] = {
+        { "apiextensions.k8s.io", "customresourcedefinitions" },
+        { "apiregistration.k8s.io", "apiservices" },
+        { "coordination.k8s.io", "leases" },
+        { "policy", "poddisruptionbudgets" },
+        { "storage.k8s.io", "csidrivers,csinodes,csistoragecapacities,volumeattachments" },
+    };
+
+    return verb->resource->is_custom || is_one_of(verb, kinds, KINF__ARRAY_LEN(kinds));
 }
 
 static int check_version(struct kinf__verb *verb, const struct cJSON *old,
                          const struct cJSON *object)
 {
     const char *said = kinf__doc_text(object, "metadata", "resourceVersion", NULL);
+    bool is_blind = *said == '\0' || strcmp(said, "0") == 0;
 
-    if (*said == '\0' && wants_version(verb))
+    if (is_blind && wants_version(verb))
         return kinf__refuse_invalid(&verb->refusal, verb->resource->group, verb->resource->name,
                                     name_of(old), "FieldValueInvalid", "metadata.resourceVersion",
                                     "Invalid value: 0: must be specified for an update");
     if (said[strspn(said, "0123456789")] != '\0')
         return kinf__refuse(&verb->refusal, 500, "",
                             "strconv.ParseUint: parsing \"%s\": invalid syntax", said);
-    if (*said == '\0' || strcmp(said, "0") == 0 ||
-        strcmp(said, kinf__doc_text(old, "metadata", "resourceVersion", NULL)) == 0)
+    if (is_blind || strcmp(said, kinf__doc_text(old, "metadata", "resourceVersion", NULL)) == 0)
         return 0;
     return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(old),
                                  "the object has been modified; please apply your changes to the "
@@ -168,20 +189,14 @@ int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old, struct c
 /* Kinds that a PUT may create. */
 static bool is_created_by_update(const struct kinf__verb *verb)
 {
-    static const struct {
-        const char *group, *resources;
-    } kinds[] = {
+    static const struct kinds kinds[] = {
         { "", "endpoints,events,limitranges,services" },
         { "events.k8s.io", "events" },
         { "coordination.k8s.io", "leases" },
         { "rbac.authorization.k8s.io", "roles,rolebindings,clusterroles,clusterrolebindings" },
     };
 
-    for (size_t i = 0; is_main(verb) && i < KINF__ARRAY_LEN(kinds); i++) {
-        if (strcmp(verb->resource->group, kinds[i].group) == 0)
-            return kinf__has_word(kinds[i].resources, verb->resource->name);
-    }
-    return false;
+    return is_main(verb) && is_one_of(verb, kinds, KINF__ARRAY_LEN(kinds));
 }
 
 /* `uid`: of what is there; "": nothing is. */

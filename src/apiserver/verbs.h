@@ -40,7 +40,8 @@ struct kinf__verb {
 /* All return 0, or a negative code with verb->refusal written. `take_object` is consumed. */
 
 KINF_MUST_CHECK int kinf__verb_create(struct kinf__verb *verb, struct cJSON *take_object);
-/* `take_object` names itself; without a resourceVersion it wins over everything. */
+/* `take_object` names itself; without a resourceVersion it wins over everything, or is refused where
+ * the kind wants one. */
 KINF_MUST_CHECK int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object);
 
 /* As a manifest says it, status and all: that is a state, not a wish. What is there is updated. */

@@ -132,6 +132,7 @@ def kind_scenario(version, resource, kind, namespaced, rest):
         yield merge("label", item, {"metadata": {"labels": {"a": "b"}}})
         labelled = yield get(None, item)
         yield put("update-same", item, labelled.changed())
+        yield put("update-blind", item, labelled.changed(("metadata.resourceVersion", None)))
         yield post("create-empty", lists, {"apiVersion": version, "kind": kind, "metadata": {"name": "empty"}})
         yield delete("delete", item)
     SCENARIOS.append(Scenario(row, run))
@@ -593,6 +594,12 @@ def update(ns):
     yield put("immutable-change", t + "/x", {**config_map("x", {"a": "17"}), "immutable": True})
     yield put("immutable-away", t + "/x", {**config_map("x", {"a": "16"})})
     yield put("immutable-label", t + "/x", {**config_map("x", {"a": "16"}, labels={"a": "b"}), "immutable": True})
+    t = where("policy/v1", "poddisruptionbudgets", ns)
+    budget = thing("policy/v1", "PodDisruptionBudget", "x", spec={"minAvailable": 1, "selector": SELECTOR})
+    created = yield post(None, t, budget)
+    yield put("budget-without-version", t + "/x", budget)
+    yield put("budget-status-without-version", t + "/x/status", budget)
+    yield put("budget", t + "/x", created.changed(("spec.minAvailable", 2)))
 
 
 @scenario
@@ -1648,6 +1655,10 @@ def lease_fields(ns):
     yield put("renew-stale", t + "/x", created.changed(("spec.holderIdentity", "you")))
     yield put("renew-nothing", t + "/x", renewed.changed())
     yield put("take-over", t + "/x", renewed.changed(("spec.holderIdentity", "you"), ("spec.leaseTransitions", 1)))
+    yield put("without-version", t + "/x", lease)
+    yield put("version-zero", t + "/x", changed(lease, ("metadata.resourceVersion", "0")))
+    yield merge("version-away", t + "/x", {"metadata": {"resourceVersion": None}, "spec": {"leaseTransitions": 5}})
+    yield apply("apply", t + "/x", thing(version, "Lease", "x", spec={"leaseDurationSeconds": 30}), more="&force=true")
     yield put("nanoseconds", t + "/x", changed(lease, ("spec.renewTime", "2020-01-01T00:00:00.123456789Z")))
     yield put("zone", t + "/x", changed(lease, ("spec.renewTime", "2020-01-01T02:00:00.5+02:00")))
     now = yield get(None, t + "/x")

@@ -636,6 +636,29 @@ static const struct {
       "value: Forbidden: may not be changed in an update." },
 };
 
+static void some_kinds_are_not_updated_blindly(void **state)
+{
+    static const char *const blind[] = { "", ",'resourceVersion':'0'" };
+    char json[128];
+
+    test_must_create(*state, "leases.coordination.k8s.io", "{" X ",'spec':{'leaseTransitions':1}}");
+    for (size_t i = 0; i < sizeof blind / sizeof blind[0]; i++) {
+        struct test_outcome outcome;
+
+        snprintf(json, sizeof json,
+                 "{'metadata':{'name':'x','namespace':'default'%s},'spec':{'leaseTransitions':2}}",
+                 blind[i]);
+        outcome = test_update(*state, "leases.coordination.k8s.io", "", json);
+        assert_int_equal(outcome.code, 422);
+        assert_string_equal(outcome.message,
+                            "leases.coordination.k8s.io \"x\" is invalid: "
+                            "metadata.resourceVersion: Invalid value: 0: must be specified for an "
+                            "update");
+    }
+    test_must_merge(*state, "leases.coordination.k8s.io", "default/x", "",
+                    "{'spec':{'leaseTransitions':2}}");
+}
+
 static void what_is_immutable_stays(void **state)
 {
     for (size_t i = 0; i < sizeof frozen / sizeof frozen[0]; i++) {
@@ -898,6 +921,7 @@ int main(void)
         T(status_and_the_rest_are_written_apart),
         T(numbers_of_a_status_stay_when_they_are_left_out),
         T(pods_change_in_few_fields),
+        T(some_kinds_are_not_updated_blindly),
         T(what_is_immutable_stays),
         T(finalizers_are_not_added_to_what_goes),
         cmocka_unit_test(many_finalizers_are_compared_at_once),
