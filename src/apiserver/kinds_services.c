@@ -192,12 +192,17 @@ static int claim_address(const struct kinf__write *write, const char *address,
     return refuse_field(write, KINF__AT(NULL, "spec.clusterIPs"), value, why);
 }
 
-static int set_address(struct cJSON *spec, const char *address)
+static int set_addresses(struct cJSON *spec, const char *address)
 {
-    if (kinf__doc_set_text(spec, "clusterIP", address) < 0 ||
-        kinf__doc_set(spec, "clusterIPs", cJSON_CreateArray()) < 0)
+    if (kinf__doc_set(spec, "clusterIPs", cJSON_CreateArray()) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__doc_append(kinf__doc_get(spec, "clusterIPs"), cJSON_CreateString(address));
+}
+
+static int set_address(struct cJSON *spec, const char *address)
+{
+    return kinf__doc_set_text(spec, "clusterIP", address) < 0 ? KINF_ERR_NO_MEMORY
+                                                              : set_addresses(spec, address);
 }
 
 static int allocate_address(const struct kinf__write *write, const struct used *used)
@@ -384,6 +389,19 @@ static void forget_own(const struct cJSON *old, struct used *used)
     }
 }
 
+/* Who changes clusterIP alone means both. */
+static int follow_address(const struct cJSON *old, struct cJSON *object)
+{
+    const struct cJSON *before = kinf__doc_get(old, "spec");
+    struct cJSON *spec = kinf__doc_get(object, "spec");
+    const char *address = kinf__doc_text(spec, "clusterIP", NULL);
+
+    if (*address == '\0' || strcmp(address, kinf__doc_text(before, "clusterIP", NULL)) == 0 ||
+        !kinf__doc_equal(kinf__doc_get(before, "clusterIPs"), kinf__doc_get(spec, "clusterIPs")))
+        return 0;
+    return set_addresses(spec, address);
+}
+
 int kinf__service_update(const struct kinf__write *write)
 {
     KINF__AUTO_NODE_INDEX before = { KINF__HMAP_INIT };
@@ -395,11 +413,15 @@ int kinf__service_update(const struct kinf__write *write)
         failed =
             kinf__kind_keep_unsaid(kinf__doc_get(write->old, "spec"), kinf__doc_get(object, "spec"),
                                    address_members, KINF__ARRAY_LEN(address_members));
+    if (failed == 0)
+        failed = follow_address(write->old, object);
     if (failed == 0 && needs_node_ports(object) && needs_node_ports(write->old))
         failed = keep_node_ports(&before, object);
     if (failed < 0)
         return failed;
     drop_unneeded(&before, object);
+    if (needs_address(object) && (failed = set_families(object)) < 0)
+        return failed;
     if (is_complete(object) && kinf__doc_equal(kinf__doc_find(write->old, "spec", "ports", NULL),
                                                kinf__doc_find(object, "spec", "ports", NULL)))
         return 0;
@@ -408,7 +430,7 @@ int kinf__service_update(const struct kinf__write *write)
         return failed;
     forget_own(write->old, &used);
     if (needs_address(object) && *kinf__doc_text(object, "spec", "clusterIP", NULL) == '\0' &&
-        ((failed = allocate_address(write, &used)) < 0 || (failed = set_families(object)) < 0))
+        (failed = allocate_address(write, &used)) < 0)
         return failed;
     return needs_node_ports(object) ? allocate_node_ports(write, &used) : 0;
 }
@@ -461,6 +483,13 @@ static void check_twice(const struct cJSON *ports, const struct kinf__field *fie
     }
 }
 
+static bool is_address(const char *text)
+{
+    struct in6_addr any;
+
+    return inet_pton(AF_INET, text, &any) == 1 || inet_pton(AF_INET6, text, &any) == 1;
+}
+
 static void check_address(const struct cJSON *object, const struct cJSON *old,
                           const struct kinf__field *spec, struct kinf__invalid *invalid)
 {
@@ -468,11 +497,10 @@ static void check_address(const struct cJSON *object, const struct cJSON *old,
     const struct kinf__field field = kinf__field_index(&addresses, 0);
     const char *address = kinf__doc_text(object, "spec", "clusterIP", NULL);
     const char *before = kinf__doc_text(old, "spec", "clusterIP", NULL);
-    struct in6_addr any;
 
-    if (*address == '\0' || strcmp(address, "None") == 0)
+    if (*address == '\0')
         return;
-    if (inet_pton(AF_INET, address, &any) != 1 && inet_pton(AF_INET6, address, &any) != 1)
+    if (!is_headless(object) && !is_address(address))
         kinf__invalid_text(invalid, &field, address,
                            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     else if (*before != '\0' && strcmp(before, address) != 0)

@@ -451,6 +451,12 @@ def service_types(ns):
     yield post("external", t, thing("v1", "Service", "external", spec={"type": "ExternalName", "externalName": "a.b"}))
     yield post("ports", t, service("ports", ports=[{"name": "a", "port": 1, "targetPort": "web"},
                                                    {"name": "b", "port": 2, "protocol": "UDP", "targetPort": 5}]))
+    yield merge("make-headless", t + "/a", {"spec": {"clusterIP": "None"}})
+    yield put("put-headless", t + "/a", service("a", clusterIP="None"))
+    yield merge("change-one-ip", t + "/a", {"spec": {"clusterIP": "10.0.0.250"}})
+    yield merge("give-headless-ip", t + "/headless", {"spec": {"clusterIP": "10.0.0.250"}})
+    yield merge("make-external-headless", t + "/external", {"spec": {
+        "type": "ClusterIP", "externalName": None, "clusterIP": "None", "selector": LABELS}})
     yield merge("change-type", t + "/a", {"spec": {"type": "NodePort"}})
     yield merge("change-ip", t + "/a", {"spec": {"clusterIP": "10.0.0.250", "clusterIPs": ["10.0.0.250"]}})
     yield put("update-without-ip", t + "/a", {**service("a", sessionAffinity="ClientIP"),

@@ -350,14 +350,38 @@ static void services_get_addresses_and_keep_them(void **state)
 
 static void addresses_do_not_change(void **state)
 {
-    struct test_outcome outcome;
+    static const struct {
+        const char *key, *patch, *addresses;
+    } rows[] = {
+        { "default/x", "{'spec':{'clusterIP':'10.0.0.99','clusterIPs':['10.0.0.99']}}",
+          "[\"10.0.0.99\"]" },
+        { "default/x", "{'spec':{'clusterIP':'10.0.0.99'}}", "[\"10.0.0.99\"]" },
+        { "default/x", "{'spec':{'clusterIP':'None'}}", "[\"None\"]" },
+        { "default/x", "{'spec':{'clusterIP':'None','clusterIPs':null}}", "[\"None\"]" },
+        { "default/headless", "{'spec':{'clusterIP':'10.0.0.99'}}", "[\"10.0.0.99\"]" },
+    };
+    char message[256];
 
     test_must_create(*state, "services", "{" X ",'spec':{'ports':[{'port':80}]}}");
-    outcome = test_merge(*state, "services", "default/x", "",
-                         "{'spec':{'clusterIP':'10.0.0.99','clusterIPs':['10.0.0.99']}}");
-    assert_string_equal(outcome.message,
-                        "Service \"x\" is invalid: spec.clusterIPs[0]: Invalid value: "
-                        "[\"10.0.0.99\"]: may not change once set");
+    test_must_create(*state, "services",
+                     "{'metadata':{'name':'headless','namespace':'default'},'spec':{'clusterIP':"
+                     "'None','ports':[{'port':80}]}}");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct test_outcome outcome =
+            test_merge(*state, "services", rows[i].key, "", rows[i].patch);
+
+        snprintf(message, sizeof message,
+                 "Service \"%s\" is invalid: spec.clusterIPs[0]: Invalid value: %s: may not change "
+                 "once set",
+                 strchr(rows[i].key, '/') + 1, rows[i].addresses);
+        assert_string_equal(outcome.message, message);
+    }
+    test_must_merge(*state, "services", "default/x", "",
+                    "{'spec':{'type':'ExternalName','externalName':'a.b'}}");
+    test_must_merge(*state, "services", "default/x", "",
+                    "{'spec':{'type':'ClusterIP','clusterIP':'None'}}");
+    test_expect(*state, "services", "default/x", "spec.clusterIPs", "['None']");
+    test_expect(*state, "services", "default/x", "spec.ipFamilyPolicy", "'RequireDualStack'");
 }
 
 static void node_ports_come_and_go_with_the_type(void **state)
