@@ -72,13 +72,18 @@ const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim)
     return sim->policy;
 }
 
-void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE])
+void kinf__sim_time_at(int64_t wall_s, char time[KINF__TIME_SIZE])
 {
-    time_t now_s = (time_t)(kinf__clock_wall_ms() / 1000 + seconds);
+    time_t at_s = (time_t)wall_s;
     struct tm utc;
 
-    gmtime_r(&now_s, &utc);
+    gmtime_r(&at_s, &utc);
     strftime(time, KINF__TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE])
+{
+    kinf__sim_time_at(kinf__clock_wall_ms() / 1000 + seconds, time);
 }
 
 void kinf__sim_time(char time[KINF__TIME_SIZE])

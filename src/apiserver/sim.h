@@ -71,6 +71,7 @@ const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim);
 #define KINF__TIME_SIZE 32
 void kinf__sim_time(char time[KINF__TIME_SIZE]);
 void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE]);
+void kinf__sim_time_at(int64_t wall_s, char time[KINF__TIME_SIZE]);
 /* A number of the seed's sequence. The store's lock is held. */
 uint64_t kinf__sim_random(struct kinf__sim *sim);
 

@@ -7,40 +7,80 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/rfc3339.h"
+
 #include "apiserver/kinds.h"
 #include "apiserver/owners.h"
 #include "apiserver/refuse.h"
 
 #define POD_GRACE_S 30
 
+/* The time that it was given when it was deleted. */
+static int64_t given_s(const struct cJSON *object)
+{
+    return is_going(object) ? kinf__doc_integer(kinf__doc_get(object, "metadata"),
+                                                "deletionGracePeriodSeconds", 0)
+                            : 0;
+}
+
+/* What goes already can only go sooner, and only if that is asked for. */
+static bool is_pending(const struct kinf__delete_options *options, const struct cJSON *object)
+{
+    int64_t before_s = given_s(object);
+
+    return before_s > 0 && (options->grace_s < 0 || options->grace_s >= before_s);
+}
+
 /* A scheduled pod that has not ended is given time; it is the kubelet's to say when it is gone. */
 static int64_t grace_of(const struct kinf__verb *verb, const struct kinf__delete_options *options,
                         const struct cJSON *object)
 {
     const char *phase = kinf__doc_text(object, "status", "phase", NULL);
-    int64_t grace_s = options->grace_s;
 
     if (!is_of(verb, "", "pods"))
         return 0;
-    if (grace_s < 0)
-        grace_s = kinf__doc_integer(kinf__doc_get(object, "spec"), "terminationGracePeriodSeconds",
-                                    POD_GRACE_S);
+    if (is_going(object))
+        return given_s(object) > 0 ? options->grace_s : 0;
     if (*kinf__doc_text(object, "spec", "nodeName", NULL) == '\0' ||
         strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0)
         return 0;
-    return grace_s;
+    return options->grace_s >= 0 ? options->grace_s
+                                 : kinf__doc_integer(kinf__doc_get(object, "spec"),
+                                                     "terminationGracePeriodSeconds", POD_GRACE_S);
+}
+
+/* Its end comes sooner by as much as it has less time, but not before now: then there is a last second
+ * for whoever ends it. */
+static int shorten(struct kinf__verb *verb, struct cJSON *metadata, int64_t grace_s)
+{
+    int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", 0);
+    int64_t now_s = kinf__clock_wall_ms() / 1000, end_s = now_s;
+    char time[KINF__TIME_SIZE];
+
+    if (before_s <= grace_s)
+        return 0;
+    (void)kinf__rfc3339_parse(kinf_str_from(kinf__doc_text(metadata, "deletionTimestamp", NULL)),
+                              &end_s);
+    end_s -= before_s - grace_s;
+    if (end_s <= now_s) {
+        end_s = now_s;
+        grace_s = grace_s != 0;
+    }
+    kinf__sim_time_at(end_s, time);
+    return kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0 ||
+                   kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0
+               ? refuse_no_memory(verb)
+               : 0;
 }
 
 static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t grace_s)
 {
     struct cJSON *metadata = metadata_of(object);
-    int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", -1);
-    bool is_first = !is_going(object);
     char time[KINF__TIME_SIZE];
 
-    /* What goes already can only go sooner. */
-    if (!is_first && (before_s < 0 || before_s <= grace_s))
-        return 0;
+    if (is_going(object))
+        return shorten(verb, metadata, grace_s);
     kinf__sim_time_after(grace_s, time);
     if (kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0)
         return refuse_no_memory(verb);
@@ -48,7 +88,7 @@ static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t gra
     if (is_definition(verb) || is_of(verb, "", "namespaces"))
         return 0;
     if (kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0 ||
-        (is_first && kinf__kind_has_generation(verb->resource) &&
+        (kinf__kind_has_generation(verb->resource) &&
          kinf__doc_set_integer(metadata, "generation",
                                kinf__doc_integer(metadata, "generation", 0) + 1) < 0))
         return refuse_no_memory(verb);
@@ -115,6 +155,10 @@ int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options
         failed = check_preconditions(verb, old, options);
     if (failed < 0)
         return failed;
+    if (is_pending(options, old)) {
+        verb->object = KINF__TAKE(old);
+        return 0;
+    }
     object = kinf__doc_dup(old);
     failed = object != NULL ? begin_end(verb, options, object, &waits) : refuse_no_memory(verb);
     if (failed < 0)

@@ -73,7 +73,7 @@ enum kinf__propagation {
 };
 
 struct kinf__delete_options {
-    int64_t grace_s; /* negative: the object's own */
+    int64_t grace_s; /* negative: not said, what it has already or the object's own */
     enum kinf__propagation propagation;
     const char *uid; /* preconditions; NULL: none */
     const char *resource_version;

@@ -142,21 +142,28 @@ struct test_outcome test_merge(struct kinf__sim *sim, const char *resource, cons
     return outcome;
 }
 
-struct test_outcome test_delete(struct kinf__sim *sim, const char *resource, const char *key,
-                                enum kinf__propagation propagation)
+static struct test_outcome remove_one(struct kinf__sim *sim, const char *resource, const char *key,
+                                      const struct kinf__delete_options *options)
 {
-    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
     struct key parts = split(key);
     struct kinf__verb verb = { .sim = sim, .name_space = parts.name_space, .name = parts.name };
     struct test_outcome outcome;
     bool is_gone;
 
-    options.propagation = propagation;
     kinf__store_lock(kinf__sim_store(sim));
     verb.resource = find(sim, resource);
-    outcome = outcome_of(&verb, kinf__verb_delete(&verb, &options, &is_gone));
+    outcome = outcome_of(&verb, kinf__verb_delete(&verb, options, &is_gone));
     kinf__store_unlock(kinf__sim_store(sim));
     return outcome;
+}
+
+struct test_outcome test_delete(struct kinf__sim *sim, const char *resource, const char *key,
+                                enum kinf__propagation propagation)
+{
+    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
+
+    options.propagation = propagation;
+    return remove_one(sim, resource, key, &options);
 }
 
 static void must(struct test_outcome outcome)
@@ -180,6 +187,15 @@ void test_must_delete(struct kinf__sim *sim, const char *resource, const char *k
                       enum kinf__propagation propagation)
 {
     must(test_delete(sim, resource, key, propagation));
+}
+
+void test_must_delete_within(struct kinf__sim *sim, const char *resource, const char *key,
+                             int64_t grace_s)
+{
+    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
+
+    options.grace_s = grace_s;
+    must(remove_one(sim, resource, key, &options));
 }
 
 struct cJSON *test_get(struct kinf__sim *sim, const char *resource, const char *key)

@@ -38,6 +38,9 @@ void test_must_merge(struct kinf__sim *sim, const char *resource, const char *ke
                      const char *subresource, const char *json);
 void test_must_delete(struct kinf__sim *sim, const char *resource, const char *key,
                       enum kinf__propagation propagation);
+/* `grace_s` negative: not said. */
+void test_must_delete_within(struct kinf__sim *sim, const char *resource, const char *key,
+                             int64_t grace_s);
 
 /* NULL: it is not there. The caller frees it. */
 struct cJSON *test_get(struct kinf__sim *sim, const char *resource, const char *key);

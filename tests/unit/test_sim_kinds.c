@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/rfc3339.h"
 #include "apiserver/kinds_priv.h"
 #include "unit/allocation.h"
 #include "unit/sim_fixture.h"
@@ -625,6 +627,57 @@ static void pods_change_in_few_fields(void **state)
     test_expect(*state, "pods", "default/x", "metadata.ownerReferences", "null");
 }
 
+#define POD_OF_NODE "'spec':{'nodeName':'n'," C "}"
+
+static int64_t end_of(struct kinf__sim *sim, const char *key)
+{
+    struct cJSON *pod = test_get(sim, "pods", key);
+    int64_t end_s = 0;
+
+    assert_non_null(pod);
+    assert_true(kinf__rfc3339_parse(
+        kinf_str_from(kinf__doc_text(pod, "metadata", "deletionTimestamp", NULL)), &end_s));
+    cJSON_Delete(pod);
+    return end_s;
+}
+
+static void pods_that_go_can_only_go_sooner(void **state)
+{
+    static const int64_t pending[] = { -1, 40, 41 };
+    int64_t end_s;
+
+    test_must_create(*state, "pods", "{" X "," POD_OF_NODE "}");
+    test_must_delete_within(*state, "pods", "default/x", 40);
+    end_s = end_of(*state, "default/x");
+    for (size_t i = 0; i < sizeof pending / sizeof pending[0]; i++) {
+        kinf__clock_advance(2000);
+        test_must_delete_within(*state, "pods", "default/x", pending[i]);
+        assert_int_equal(end_of(*state, "default/x"), end_s);
+        test_expect(*state, "pods", "default/x", "metadata.deletionGracePeriodSeconds", "40");
+    }
+    test_must_delete_within(*state, "pods", "default/x", 25);
+    assert_int_equal(end_of(*state, "default/x"), end_s - 15);
+    test_expect(*state, "pods", "default/x", "metadata.deletionGracePeriodSeconds", "25");
+    kinf__clock_advance(10000);
+    test_must_delete_within(*state, "pods", "default/x", 10);
+    assert_in_range(end_of(*state, "default/x"), end_s - 24, kinf__clock_wall_ms() / 1000);
+    test_expect(*state, "pods", "default/x", "metadata.deletionGracePeriodSeconds", "1");
+    test_must_delete_within(*state, "pods", "default/x", 0);
+    assert_false(test_is_there(*state, "pods", "default/x"));
+}
+
+static void pods_that_end_while_they_go_keep_their_time(void **state)
+{
+    test_must_create(*state, "pods", "{" X "," POD_OF_NODE "}");
+    test_must_delete_within(*state, "pods", "default/x", -1);
+    test_must_merge(*state, "pods", "default/x", "status", "{'status':{'phase':'Succeeded'}}");
+    test_must_delete(*state, "pods", "default/x", KINF__PROPAGATION_FOREGROUND);
+    test_expect(*state, "pods", "default/x", "metadata.deletionGracePeriodSeconds", "30");
+    test_expect(*state, "pods", "default/x", "metadata.finalizers", "null");
+    test_must_delete_within(*state, "pods", "default/x", 10);
+    test_expect(*state, "pods", "default/x", "metadata.deletionGracePeriodSeconds", "10");
+}
+
 static const struct {
     const char *resource;
     const char *json;
@@ -945,6 +998,8 @@ int main(void)
         T(status_and_the_rest_are_written_apart),
         T(numbers_of_a_status_stay_when_they_are_left_out),
         T(pods_change_in_few_fields),
+        T(pods_that_go_can_only_go_sooner),
+        T(pods_that_end_while_they_go_keep_their_time),
         T(some_kinds_are_not_updated_blindly),
         T(what_is_immutable_stays),
         T(finalizers_are_not_added_to_what_goes),
