@@ -295,30 +295,59 @@ static int check_target(struct kinf__verb *verb, const struct cJSON *target)
                : 0;
 }
 
-static int refuse_bound(struct kinf__verb *verb, const char *node)
+/* What a binding says of the pod is meant: it is for no other one, and none that has changed. */
+static int check_bound_for(struct kinf__verb *verb, const struct cJSON *binding)
+{
+    static const char *const members[][2] = { { "uid", "UID" },
+                                              { "resourceVersion", "ResourceVersion" } };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        const char *said = kinf__doc_text(binding, "metadata", members[i][0], NULL);
+        const char *there = kinf__doc_text(verb->object, "metadata", members[i][0], NULL);
+
+        if (*said != '\0' && strcmp(said, there) != 0)
+            return kinf__verb_refuse_precondition(verb, verb->object, members[i][1], said, there);
+    }
+    return 0;
+}
+
+static int refuse_binding(struct kinf__verb *verb, const char *why)
 {
     kinf__refuse(&verb->refusal, 409, "Conflict",
-                 "Operation cannot be fulfilled on pods/binding \"%s\": pod %s is already assigned "
-                 "to node \"%s\"",
-                 verb->name, verb->name, node);
+                 "Operation cannot be fulfilled on pods/binding \"%s\": pod %s %s", verb->name,
+                 verb->name, why);
     kinf__refusal_set_object(&verb->refusal, "", "pods/binding", verb->name);
     return KINF_ERR_INVALID;
 }
 
+static int check_unbound(struct kinf__verb *verb)
+{
+    const char *node = kinf__doc_text(verb->object, "spec", "nodeName", NULL);
+    char why[KINF_NAME_MAX + 64];
+
+    if (is_going(verb->object))
+        return refuse_binding(verb, "is being deleted, cannot be assigned to a host");
+    if (*node != '\0') {
+        snprintf(why, sizeof why, "is already assigned to node \"%s\"", node);
+        return refuse_binding(verb, why);
+    }
+    return cJSON_GetArraySize(kinf__doc_find(verb->object, "spec", "schedulingGates", NULL)) != 0
+               ? refuse_binding(verb, "has non-empty .spec.schedulingGates")
+               : 0;
+}
+
 static int bind_pod(struct kinf__verb *verb, struct cJSON **body)
 {
-    const char *name = kinf__doc_text(*body, "metadata", "name", NULL), *node;
+    const char *name = kinf__doc_text(*body, "metadata", "name", NULL);
     KINF__AUTO_DOC *pod = NULL;
     int failed;
 
     if (*name != '\0' && strcmp(name, verb->name) != 0)
         return refuse_other_name(verb);
     if ((failed = check_target(verb, kinf__doc_get(*body, "target"))) < 0 ||
-        (failed = kinf__verb_get(verb)) < 0)
+        (failed = kinf__verb_get(verb)) < 0 || (failed = check_bound_for(verb, *body)) < 0 ||
+        (failed = check_unbound(verb)) < 0)
         return failed;
-    node = kinf__doc_text(verb->object, "spec", "nodeName", NULL);
-    if (*node != '\0')
-        return refuse_bound(verb, node);
     pod = KINF__TAKE(verb->object);
     if (set_scheduled(pod, kinf__doc_text(*body, "target", "name", NULL)) < 0)
         return refuse_no_memory(verb);

@@ -199,20 +199,27 @@ static bool is_created_by_update(const struct kinf__verb *verb)
     return is_main(verb) && is_one_of(verb, kinds, KINF__ARRAY_LEN(kinds));
 }
 
+int kinf__verb_refuse_precondition(struct kinf__verb *verb, const struct cJSON *object,
+                                   const char *what, const char *said, const char *there)
+{
+    const char *name_space = namespace_of(object);
+
+    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(object),
+                                 "StorageError: invalid object, Code: 4, Key: /registry/%s%s%s/%s, "
+                                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: %s "
+                                 "in precondition: %s, %s in object meta: %s",
+                                 verb->resource->name, *name_space != '\0' ? "/" : "", name_space,
+                                 name_of(object), what, said, what, there);
+}
+
 /* `uid`: of what is there; "": nothing is. */
 static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const char *uid)
 {
     const char *said = kinf__doc_text(object, "metadata", "uid", NULL);
-    const char *name_space = namespace_of(object);
 
-    if (*said == '\0' || strcmp(said, uid) == 0)
-        return 0;
-    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(object),
-                                 "StorageError: invalid object, Code: 4, Key: /registry/%s%s%s/%s, "
-                                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
-                                 "in precondition: %s, UID in object meta: %s",
-                                 verb->resource->name, *name_space != '\0' ? "/" : "", name_space,
-                                 name_of(object), said, uid);
+    return *said == '\0' || strcmp(said, uid) == 0
+               ? 0
+               : kinf__verb_refuse_precondition(verb, object, "UID", said, uid);
 }
 
 int kinf__verb_check_named(struct kinf__verb *verb, const struct cJSON *object)

@@ -85,6 +85,9 @@ KINF_MUST_CHECK int kinf__verb_place(struct kinf__verb *verb, struct cJSON *obje
 KINF_MUST_CHECK int kinf__verb_check_named(struct kinf__verb *verb, const struct cJSON *object);
 int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said);
 int kinf__verb_refuse_namespace(struct kinf__verb *verb);
+/* `what` ("UID") of the object is to be what was said, and is another. */
+int kinf__verb_refuse_precondition(struct kinf__verb *verb, const struct cJSON *object,
+                                   const char *what, const char *said, const char *there);
 
 KINF_MUST_CHECK int kinf__verb_fill_defaults(struct kinf__verb *verb, struct cJSON *object);
 KINF_MUST_CHECK int kinf__verb_show_lists(struct kinf__verb *verb, struct cJSON *object);

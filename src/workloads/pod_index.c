@@ -29,6 +29,7 @@ struct facts {
     uint64_t revision;
     bool is_terminating, is_ended;
     bool is_started, is_running, is_ready, is_finished, is_succeeded;
+    bool is_gated;
     bool is_unschedulable; /* a pod that says so; a node that is cordoned or tainted */
     bool is_of_churn;
     bool has_readiness; /* a condition "Ready", whatever it is */
@@ -53,6 +54,15 @@ static bool is_text(struct kinf__json_value value, const char *text)
 static bool is_true(struct kinf__json_value value)
 {
     return value.type == KINF__JSON_BOOL && value.raw.bytes[0] == 't';
+}
+
+static bool has_elements(struct kinf__json_value list)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value value;
+    struct kinf_str key;
+
+    return kinf__json_iter_init(&iter, list) && kinf__json_iter_next(&iter, &key, &value);
 }
 
 static bool has_text(struct kinf__json_value object, const char *name, const char *text)
@@ -192,6 +202,8 @@ static void read_spec(struct kinf__json_value spec, struct facts *facts)
             copy_text(value, facts->node, sizeof facts->node);
         else if (kinf__json_string_equals(key, KINF_STR("schedulerName")))
             facts->is_of_churn = is_text(value, KINF__CHURN_SCHEDULER);
+        else if (kinf__json_string_equals(key, KINF_STR("schedulingGates")))
+            facts->is_gated = has_elements(value);
         else if (kinf__json_string_equals(key, KINF_STR("unschedulable")))
             facts->is_unschedulable |= is_true(value);
         else if (kinf__json_string_equals(key, KINF_STR("taints")))
@@ -479,6 +491,7 @@ static void take_facts(struct kinf__member *member, const struct facts *facts)
     member->is_running = facts->is_running;
     member->is_finished = facts->is_finished;
     member->is_succeeded = facts->is_succeeded;
+    member->is_gated = facts->is_gated;
     member->is_unschedulable = facts->is_unschedulable;
     member->is_of_churn = facts->is_of_churn;
     member->is_ready = facts->is_ready && facts->is_running;

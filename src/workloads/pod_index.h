@@ -77,6 +77,7 @@ struct kinf__member {
     bool is_ended; /* deleted without a grace period: only finalizers keep it */
     bool is_started, is_running, is_ready;
     bool is_finished, is_succeeded;
+    bool is_gated;         /* it is not to be bound yet */
     bool is_unschedulable; /* and says so */
     bool is_of_churn;      /* nobody runs it */
     /* its controllers' own */

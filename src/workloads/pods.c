@@ -33,7 +33,7 @@ static enum step next_step(const struct kinf__member *pod)
     if (pod->is_finished || pod->is_of_churn)
         return STEP_NONE;
     if (pod->host == NULL)
-        return STEP_BIND;
+        return pod->is_gated ? STEP_NONE : STEP_BIND;
     if (!pod->host->is_there)
         return pod->host->was_there ? STEP_LOSE : STEP_NONE;
     if (pod->is_running)

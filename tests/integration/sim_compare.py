@@ -17,7 +17,8 @@ UID = re.compile(r"(?!0{8})[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 SERVICE_IP = re.compile(r"\b10\.0\.\d{1,3}\.\d{1,3}\b")
 # Versions that messages quote.
-QUOTED_VERSION = re.compile(r"""(in the precondition \(|in record \(|current: |resourceVersion\\?"?: ?\\?")\d+""")
+QUOTED_VERSION = re.compile(
+    r"""(in (?:the precondition \(|record \(|object meta: )|current: |resourceVersion\\?"?: ?\\?")\d+""")
 AGE = re.compile(r"\d{1,2}s")
 HEADERS = ("Content-Type", "Warning", "Retry-After", "Allow")
 

@@ -379,6 +379,28 @@ static void pods_wait_for_a_node_that_fits(void **state)
     worked_release(&worked);
 }
 
+static void pods_are_not_bound_before_their_gates_are_open(void **state)
+{
+    struct worked worked;
+
+    (void)state;
+    init_with_nodes(&worked);
+    worked_create(&worked, "", "pods",
+                  "{'metadata':{'name':'gated','namespace':'default'},'spec':{'schedulingGates':[{"
+                  "'name':'example.com/a'},{'name':'example.com/b'}],'containers':[{'name':'main',"
+                  "'image':'example/x:1'}]}}");
+    worked_run(&worked, WHILE_MS);
+    assert_int_equal(count_pods(&worked, NULL).n_bound, 0);
+    worked_merge(&worked, "", "pods", "default/gated",
+                 "{'spec':{'schedulingGates':[{'name':'example.com/b'}]}}");
+    worked_run(&worked, WHILE_MS);
+    assert_int_equal(count_pods(&worked, NULL).n_bound, 0);
+    worked_merge(&worked, "", "pods", "default/gated", "{'spec':{'schedulingGates':[]}}");
+    worked_run(&worked, WHILE_MS);
+    assert_int_equal(count_pods(&worked, NULL).n_ready, 1);
+    worked_release(&worked);
+}
+
 static void cordoned_nodes_get_no_pods_and_lost_ones_lose_theirs(void **state)
 {
     struct worked worked;
@@ -684,6 +706,7 @@ int main(void)
         cmocka_unit_test(paused_deployments_scale_but_do_not_roll),
         cmocka_unit_test(lost_pods_are_replaced_and_surplus_ones_go),
         cmocka_unit_test(pods_wait_for_a_node_that_fits),
+        cmocka_unit_test(pods_are_not_bound_before_their_gates_are_open),
         cmocka_unit_test(cordoned_nodes_get_no_pods_and_lost_ones_lose_theirs),
         cmocka_unit_test(failing_deployments_say_so_after_their_deadline),
         cmocka_unit_test(sets_without_an_owner_are_taken_over_by_name),
