@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "document/patch.h"
 #include "document/protobuf.h"
+#include "document/schema.h"
 #include "serve/access.h"
 #include "serve/encode.h"
 #include "serve/query.h"
@@ -418,6 +419,20 @@ static int patch_scale(struct kinf__call *call, struct cJSON **scale)
                                     : kinf__patch_merge(scale, change, call->refusal);
 }
 
+static int check_scale_types(struct kinf__call *call, const struct cJSON *scale)
+{
+    const struct kinf__schema_node *node =
+        kinf__schema_find(kinf__sim_schema(call->sim), "autoscaling", "v1", "Scale");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int failed = kinf__schema_check_types(node, scale, "Scale", "v1", call->refusal);
+
+    if (failed != KINF_ERR_INVALID || is_method(call, "PUT"))
+        return failed;
+    return kinf__doc_print(scale, &text) < 0 || kinf__buffer_cstr(&text) == NULL
+               ? kinf__refuse_no_memory(call->refusal)
+               : kinf__verb_refuse_made(&call->verb, text.bytes);
+}
+
 static int write_scale(struct kinf__call *call)
 {
     KINF__AUTO_DOC *scale = NULL;
@@ -426,6 +441,8 @@ static int write_scale(struct kinf__call *call)
 
     if (failed == 0)
         failed = kinf__subresource_check_kind(&call->verb, scale);
+    if (failed == 0)
+        failed = check_scale_types(call, scale);
     if (failed == 0)
         failed = kinf__scale_write(&call->verb, scale);
     return failed < 0 ? failed : answer_scale(call);

@@ -25,8 +25,8 @@ static int change(struct kinf__verb *verb, enum kinf__patch_type type, const str
     }
 }
 
-/* What a patch made is no such object: the decoder's words, without what they are about. */
-static int refuse_made(struct kinf__verb *verb, const char *text)
+/* The decoder's words, without what they are about. */
+int kinf__verb_refuse_made(struct kinf__verb *verb, const char *text)
 {
     static const char about[] = " cannot be handled as a ";
     KINF__AUTO_BUFFER quoted = KINF__BUFFER_INIT;
@@ -60,7 +60,7 @@ static int decode_made(struct kinf__verb *verb, enum kinf__patch_type type,
         return failed;
     quoted = type == KINF__PATCH_STRATEGIC ? kinf__doc_go_text(patch, 'v', PATCH_TEXT_MAX, &room)
                                            : kinf__buffer_cstr(&text);
-    return quoted != NULL ? refuse_made(verb, quoted) : refuse_no_memory(verb);
+    return quoted != NULL ? kinf__verb_refuse_made(verb, quoted) : refuse_no_memory(verb);
 }
 
 /* --- server-side apply --- */

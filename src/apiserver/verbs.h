@@ -64,6 +64,8 @@ enum kinf__patch_type {
 /* `force`: of apply. */
 KINF_MUST_CHECK int kinf__verb_patch(struct kinf__verb *verb, enum kinf__patch_type type,
                                      const struct cJSON *patch, bool force);
+/* Of what a patch made, which is this text: the decoder's refusal becomes that of the patch. */
+int kinf__verb_refuse_made(struct kinf__verb *verb, const char *text);
 
 enum kinf__propagation {
     KINF__PROPAGATION_DEFAULT,

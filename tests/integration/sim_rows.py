@@ -744,6 +744,10 @@ def scale(ns):
     yield put("without-version", t, {"apiVersion": "autoscaling/v1", "kind": "Scale",
                                      "metadata": {"name": "x", "namespace": ns}, "spec": {"replicas": 5}})
     yield put("negative", t, got.changed(("spec.replicas", -1), ("metadata.resourceVersion", None)))
+    for name, replicas in (("text", "5"), ("fraction", 1.5), ("large", 2 ** 31)):
+        yield put(f"put-{name}", t, got.changed(("spec.replicas", replicas), ("metadata.resourceVersion", None)))
+        yield merge(f"merge-{name}", t, {"spec": {"replicas": replicas}})
+        yield json_patch(f"json-{name}", t, op("replace", "/spec/replicas", replicas))
     yield put("wrong-kind", t, deployment())
     yield put("other-name", t, got.changed(("metadata.name", "y"), ("metadata.resourceVersion", None)))
     yield put("dry-run", t + "?dryRun=All", got.changed(("spec.replicas", 6), ("metadata.resourceVersion", None)))
@@ -1594,6 +1598,7 @@ def custom(ns):
     yield put("scale-put", t + "/x/scale", got.changed(("spec.replicas", 4)))
     yield merge("scale-merge", t + "/x/scale", {"spec": {"replicas": 5}})
     yield put("scale-negative", t + "/x/scale", got.changed(("spec.replicas", -4), ("metadata.resourceVersion", None)))
+    yield put("scale-text", t + "/x/scale", got.changed(("spec.replicas", "4"), ("metadata.resourceVersion", None)))
     yield get("scaled", t + "/x")
     yield apply("apply-create", t + "/a", widget("a", tags=["x"], parts=[{"name": "p", "weight": 1}]))
     yield apply("apply-other", t + "/a",
