@@ -173,21 +173,7 @@ static bool is_applied(struct kinf_call *call, struct kinf__applied_to to, struc
     return false;
 }
 
-/* Whether what came of it is cached somewhere, and its deletion told, so that this is forgotten then. */
-static bool is_watched(struct kinf_call *call, struct kinf__applied_to to,
-                       const struct kinf_response *answer)
-{
-    kinf_auto_object const struct kinf_object *object = NULL;
-    bool is_it = false;
-
-    if (kinf_object_new_from_json(to.type, answer->body, answer->len, &object, NULL) < 0)
-        return false;
-    KINF__TRIGGER_FOR_EACH (trigger, call->controller)
-        is_it = is_it || (kinf__trigger_has_place(trigger, to.type, to.key) &&
-                          kinf__trigger_selects(trigger, object));
-    return is_it;
-}
-
+/* Of what no informer chooses nobody tells the end, with which it is forgotten. */
 static void set_applied(struct kinf_call *call, struct kinf__applied_to to, struct kinf_str body)
 {
     kinf__mutex_lock(&call->controller->lock);
@@ -200,7 +186,7 @@ static int apply_body(struct kinf_call *call, const struct target *target, const
 {
     const struct kinf__applied_to to = { target->type, target->key, subresource != NULL };
     struct kinf_request request = KINF_REQUEST_INIT;
-    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    bool is_chosen = false;
     int failed;
 
     if (is_applied(call, to, body)) {
@@ -215,8 +201,8 @@ static int apply_body(struct kinf_call *call, const struct target *target, const
     request.body = body;
     request.field_manager = call->controller->name;
     request.force = true;
-    failed = kinf__call_apply(call, to, &request, &response, err);
-    if (failed == 0 && is_watched(call, to, &response))
+    failed = kinf__call_apply(call, to, &request, &is_chosen, err);
+    if (failed == 0 && is_chosen)
         set_applied(call, to, body);
     return failed;
 }

@@ -196,17 +196,17 @@ static void note_version(struct kinf__own_write *write, struct kinf_str body)
         kinf__own_write_changed(write, version);
 }
 
-static void note_stored(struct kinf__own_write *write, struct kinf_str body)
+/* Returns as kinf__own_write_stored(). */
+static bool note_stored(struct kinf__own_write *write, struct kinf_str body)
 {
-    const struct kinf_object *object;
+    kinf_auto_object const struct kinf_object *object = NULL;
 
     if (parse(write->call, write->type, body, &object) < 0) {
         note_version(write, body);
-        return;
+        return false;
     }
-    if (write->is_nameless || strcmp(kinf_object_key(object), write->key) == 0)
-        kinf__own_write_stored(write, object);
-    kinf_object_unref(object);
+    return (write->is_nameless || strcmp(kinf_object_key(object), write->key) == 0) &&
+           kinf__own_write_stored(write, object);
 }
 
 /* What the server had seen of the object, as far as the request says. */
@@ -227,26 +227,30 @@ static void note_refused(struct kinf__own_write *write, const struct kinf_reques
         kinf__own_write_refused(write, seen);
 }
 
-/* A DELETE's answer is the object if it waits for finalizers, else a Status. */
-static void note_outcome(struct kinf__own_write *write, const struct kinf_request *request,
+/* A DELETE's answer is the object if it waits for finalizers, else a Status. Returns as
+ * kinf__own_write_stored(). */
+static bool note_outcome(struct kinf__own_write *write, const struct kinf_request *request,
                          const struct kinf_response *response)
 {
     struct kinf_str body = { response->body, response->len };
     struct kinf__json_value details;
     char uid[KINF_NAME_MAX];
 
-    note_stored(write, body);
+    bool is_chosen = note_stored(write, body);
+
     if (request->verb != KINF_VERB_DELETE)
-        return;
+        return is_chosen;
     if (request->if_uid != NULL)
         kinf__own_write_deleted(write, request->if_uid);
     else if (kinf__json_member(kinf__json_value_of(body), KINF_STR("details"), &details) &&
              kinf__member_text(details, "uid", uid, sizeof uid))
         kinf__own_write_deleted(write, uid);
+    return is_chosen;
 }
 
 static int send_and_note(struct kinf_call *call, const char *key, struct kinf_request *request,
-                         struct kinf_response *ret_response, struct kinf_error *err)
+                         struct kinf_response *ret_response, bool *ret_is_chosen,
+                         struct kinf_error *err)
 {
     kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     struct kinf__own_write write;
@@ -256,7 +260,7 @@ static int send_and_note(struct kinf_call *call, const char *key, struct kinf_re
         return failed;
     failed = kinf__call_send(call, request, &response, err);
     if (failed == 0)
-        note_outcome(&write, request, &response);
+        *ret_is_chosen = note_outcome(&write, request, &response);
     else if (failed == KINF_ERR_CONFLICT || failed == KINF_ERR_EXISTS)
         note_refused(&write, request, failed);
     kinf__own_write_release(&write);
@@ -277,22 +281,24 @@ static void forget_both(struct kinf_call *call, const struct kinf_type *type, co
 int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_request *request,
                      struct kinf_response *ret_response, struct kinf_error *err)
 {
+    bool is_chosen;
+
     forget_both(call, request->type, key);
-    return send_and_note(call, key, request, ret_response, err);
+    return send_and_note(call, key, request, ret_response, &is_chosen, err);
 }
 
 int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
-                     struct kinf_request *request, struct kinf_response *ret_response,
-                     struct kinf_error *err)
+                     struct kinf_request *request, bool *ret_is_chosen, struct kinf_error *err)
 {
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     int failed;
 
     kinf__mutex_lock(&call->controller->lock);
     kinf__applied_forget(&call->controller->applied, to);
     kinf__mutex_unlock(&call->controller->lock);
-    failed = send_and_note(call, to.key, request, ret_response, err);
+    failed = send_and_note(call, to.key, request, &response, ret_is_chosen, err);
     /* It was made anew, or may have been. */
-    if (failed < 0 || ret_response->http_status == 201)
+    if (failed < 0 || response.http_status == 201)
         forget_both(call, to.type, to.key);
     return failed;
 }

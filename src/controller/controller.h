@@ -213,10 +213,10 @@ KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
                                      struct kinf_request *request,
                                      struct kinf_response *ret_response, struct kinf_error *err);
 /* The same by apply, to an object or to its status alone: of the other one, what was applied last
- * stays known unless the object is made by it. */
+ * stays known unless the object is made by it. *ret_is_chosen as kinf__own_write_stored(). */
 KINF_MUST_CHECK int kinf__call_apply(struct kinf_call *call, struct kinf__applied_to to,
-                                     struct kinf_request *request,
-                                     struct kinf_response *ret_response, struct kinf_error *err);
+                                     struct kinf_request *request, bool *ret_is_chosen,
+                                     struct kinf_error *err);
 
 /* The string of a member, decoded; false: there is none, or it has no room. */
 bool kinf__member_text(struct kinf__json_value object, const char *member, char *buf, size_t size);

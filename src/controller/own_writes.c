@@ -365,20 +365,23 @@ static void await_version(struct kinf__own_write *write, struct item *item, cons
 }
 
 /* What the selectors do not choose any more comes as its deletion. */
-void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object)
+bool kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object)
 {
     const char *version = kinf_object_resource_version(object);
+    bool is_chosen = false;
 
     KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
         struct item *item = item_of(node);
+        bool is_chosen_here = kinf__trigger_selects(item->trigger, object);
 
-        if (strlen(version) >= VERSION_SIZE ||
-            !(kinf__trigger_selects(item->trigger, object) || is_known(write, item)))
+        is_chosen = is_chosen || is_chosen_here;
+        if (strlen(version) >= VERSION_SIZE || !(is_chosen_here || is_known(write, item)))
             continue;
         if (write->is_nameless)
             snprintf(item->key, KINF__KEY_SIZE, "%s", kinf_object_key(object));
         await_version(write, item, version);
     }
+    return is_chosen;
 }
 
 /* Whether selectors choose it, only the object's labels and fields could say. */

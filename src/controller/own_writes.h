@@ -9,6 +9,8 @@
 #ifndef KINF_CONTROLLER_OWN_WRITES_H
 #define KINF_CONTROLLER_OWN_WRITES_H
 
+#include <stdbool.h>
+
 #include <kinformer/error.h>
 #include <kinformer/object.h>
 
@@ -59,8 +61,9 @@ KINF_MUST_CHECK int kinf__own_write_init(struct kinf__own_write *write, struct k
                                          struct kinf_error *err);
 void kinf__own_write_release(struct kinf__own_write *write);
 
-/* How it went: the server has the object so now ... */
-void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object);
+/* How it went: the server has the object so now; returns whether an informer chooses it, so that its end
+ * will be told ... */
+bool kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object);
 /* ... has it with this version, and we do not know how it is; an informer whose selectors may not
  * choose it awaits it only if it has it ... */
 void kinf__own_write_changed(struct kinf__own_write *write, const char *version);

@@ -666,13 +666,10 @@ int kinf__elector_join(struct kinf_elector *elector, struct kinf_error *err)
 
 void kinf__elector_leave(struct kinf_elector *elector)
 {
-    bool is_last;
-
     kinf__mutex_lock(&elector->lock);
-    is_last = --elector->n_controllers == 0 && elector->is_theirs;
+    if (--elector->n_controllers == 0 && elector->is_theirs && elector->life == RUNNING)
+        end_threads(elector);
     kinf__mutex_unlock(&elector->lock);
-    if (is_last)
-        (void)kinf_elector_stop(elector, NULL);
 }
 
 int kinf__elector_run(struct kinf_elector *elector, struct kinf_error *err)
