@@ -64,11 +64,12 @@ static void leave_at_once(const char *why)
 static void begin_term(void *ctx)
 {
     struct kinf__daemon_handlers *handlers = ctx;
+    const char *lease = kinf__daemon_lease_name(handlers->lease);
+    int64_t term = kinf__daemon_lease_term(handlers->lease);
     struct kinf_error err = KINF_ERROR_INIT;
 
     for (size_t i = 0; i < handlers->n_items; i++)
-        kinf__handler_set_term(handlers->items[i].handler, kinf__daemon_lease_name(handlers->lease),
-                               kinf__daemon_lease_term(handlers->lease));
+        kinf__handler_set_term(handlers->items[i].handler, lease, term);
     if (run_all(handlers, &err) < 0)
         leave_at_once(err.message);
 }

@@ -102,7 +102,7 @@ KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
 /* server_time.c, the server's lock is held: a watch has begun; the stream of a list has, that holds a
  * version of the store; nothing is awaited of the peer any more. */
 void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms);
-void kinf__server_time_list(struct kinf__exchange *exchange, int64_t now_ms);
+void kinf__server_time_limit(struct kinf__exchange *exchange, int64_t now_ms);
 void kinf__server_forget_hang_up(struct kinf__exchange *exchange);
 
 /* Answers KINF__WAY_OWN. */

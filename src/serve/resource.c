@@ -183,7 +183,7 @@ static int refuse_left_out(struct kinf__exchange *exchange)
 static void give_time(struct kinf__exchange *exchange)
 {
     kinf__mutex_lock(&exchange->server->lock);
-    kinf__server_time_list(exchange, kinf__clock_now_ms());
+    kinf__server_time_limit(exchange, kinf__clock_now_ms());
     kinf__mutex_unlock(&exchange->server->lock);
 }
 

@@ -208,30 +208,42 @@ static bool is_page_of_upstream(const struct kinf__exchange *exchange)
            *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
 }
 
-/* The options are read, and the lock is held. Of several the first that covers it answers, of an object
- * one that has them all. A source that does not cover it answers even so if it may: then *ret_is_wider.
- * NULL: none, and *ret_near is one of this type that does not. */
+/* The first that covers it, and has all that is in its namespaces, if it `is_whole`; *ret_near is one of this
+ * type that does not. */
+static struct kinf__source *find_source(const struct kinf__exchange *exchange, bool is_whole,
+                                        struct kinf__source **ret_near)
+{
+    const struct kinf__server *server = exchange->server;
+
+    *ret_near = NULL;
+    for (size_t i = 0; i < server->n_sources; i++) {
+        struct kinf__source *source = server->sources[i];
+
+        if (source->is_unserved || !is_of_type(source, &exchange->request))
+            continue;
+        if (covers(source, exchange) && !(is_whole && kinf__scope_is_selective(&source->scope)))
+            return source;
+        *ret_near = source;
+    }
+    return NULL;
+}
+
+/* The options are read, and the lock is held. Whether there is an object of a name only one that has all
+ * knows. A source that does not cover it answers even so if it may: then *ret_is_wider. NULL: none, and
+ * *ret_near is one of this type that does not. */
 static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
                                           struct kinf__source **ret_near, bool *ret_is_wider)
 {
-    const struct kinf__server *server = exchange->server;
     struct kinf__source *found = NULL;
 
     *ret_near = NULL;
     *ret_is_wider = false;
     if (*exchange->request.subresource != '\0')
         return NULL;
-    for (size_t i = 0; i < server->n_sources; i++) {
-        if (server->sources[i]->is_unserved || !is_of_type(server->sources[i], &exchange->request))
-            continue;
-        if (!covers(server->sources[i], exchange))
-            *ret_near = server->sources[i];
-        else if (found == NULL || !kinf__scope_is_selective(&server->sources[i]->scope))
-            found = server->sources[i];
-        if (found != NULL &&
-            (*exchange->request.name == '\0' || !kinf__scope_is_selective(&found->scope)))
-            break;
-    }
+    if (*exchange->request.name != '\0')
+        found = find_source(exchange, true, ret_near);
+    if (found == NULL)
+        found = find_source(exchange, false, ret_near);
     if (found != NULL)
         return found;
     *ret_is_wider = *ret_near != NULL && (*ret_near)->assume_scope;

@@ -26,7 +26,7 @@
 #define TICK_MS          200 /* between two, at least */
 #define BOOKMARK_MS      25000
 #define BOOKMARK_STEP_MS 1000  /* many watches share a tick */
-#define LIST_MAX_MS      60000 /* kube-apiserver's --request-timeout */
+#define ANSWER_MAX_MS    60000 /* kube-apiserver's --request-timeout */
 #define N_AT_ONCE        64
 
 /* --- watches --- */
@@ -59,9 +59,9 @@ void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms)
     kinf__server_expect(exchange->server, now_ms);
 }
 
-void kinf__server_time_list(struct kinf__exchange *exchange, int64_t now_ms)
+void kinf__server_time_limit(struct kinf__exchange *exchange, int64_t now_ms)
 {
-    exchange->deadline_ms = kinf__clock_add_ms(now_ms, LIST_MAX_MS);
+    exchange->deadline_ms = kinf__clock_add_ms(now_ms, ANSWER_MAX_MS);
     kinf__timer_set(&exchange->server->timers, &exchange->timer, exchange->deadline_ms);
     kinf__server_expect(exchange->server, exchange->deadline_ms);
 }
@@ -82,7 +82,7 @@ static void end_watch_in_time(struct kinf__exchange *exchange, int64_t now_ms)
     }
     exchange->is_ending = true;
     end_watch(exchange);
-    kinf__server_time_list(exchange, now_ms);
+    kinf__server_time_limit(exchange, now_ms);
 }
 
 static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
