@@ -3,6 +3,7 @@
  */
 #include "unit/informer_fixture.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -368,6 +369,16 @@ void informer_add_resynced(struct informer_fixture *f, struct recorder *recorder
     recorder->informer = f->informer;
     if (kinf_informer_add_handler(f->informer, &handler, &recorder->id, &err) < 0)
         fail_msg("%s", err.message);
+}
+
+void informer_await_stop(struct kinf_informer *informer)
+{
+    struct kinf_informer_status status = { 0 };
+
+    while (status.state != KINF_STATE_STOPPED) {
+        sched_yield();
+        kinf_informer_status(informer, &status);
+    }
 }
 
 void informer_add(struct informer_fixture *f, struct recorder *recorder)

@@ -91,6 +91,8 @@ int informer_teardown(void **state);
 /* Makes the informer; `options` NULL: none; their order is the fixture's. */
 void informer_make(struct informer_fixture *f, const struct kinf_informer_options *options);
 void informer_start(struct informer_fixture *f);
+/* Until another thread has stopped it. */
+void informer_await_stop(struct kinf_informer *informer);
 /* Adds a recorder's handler. */
 void informer_add(struct informer_fixture *f, struct recorder *recorder);
 /* For threads: a handler that `add` adds comes and goes, `n` times, every other time when it is synced.

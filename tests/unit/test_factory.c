@@ -515,15 +515,11 @@ static void stop_other_here(struct recorder *recorder, const char *line)
 static void shut_down_once_waited_for(struct recorder *recorder, const char *line)
 {
     struct crossing *crossing = recorder->react_ctx;
-    struct kinf_informer_status status = { 0 };
 
     if (strcmp(line, "synced") != 0)
         return;
     crossing->is_there = true;
-    while (status.state != KINF_STATE_STOPPED) {
-        sched_yield();
-        kinf_informer_status(crossing->other, &status);
-    }
+    informer_await_stop(crossing->other);
     recorder_set_result(recorder, kinf_factory_shutdown(crossing->f->factory, NULL));
 }
 

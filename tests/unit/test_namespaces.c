@@ -582,15 +582,11 @@ static int stop_other_in_transform(const struct kinf_object *object,
 static void stop_all_once_waited_for(struct recorder *recorder, const char *line)
 {
     struct crossing *crossing = recorder->react_ctx;
-    struct kinf_informer_status status = { 0 };
 
     if (strcmp(line, "synced") != 0)
         return;
     crossing->is_there = true;
-    while (status.state != KINF_STATE_STOPPED) {
-        sched_yield();
-        kinf_informer_status(crossing->other, &status);
-    }
+    informer_await_stop(crossing->other);
     recorder_set_result(recorder, kinf_namespaces_stop(crossing->f->namespaces, NULL));
 }
 
