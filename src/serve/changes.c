@@ -1,6 +1,6 @@
 /*
- * Changes in JSON. Neighbours: changes_protobuf.c reads the other form, write.c says what a change
- * means.
+ * Changes in JSON. Neighbours: changes_yaml.c makes JSON of YAML, changes_protobuf.c reads the form that
+ * is no text, write.c says what a change means.
  */
 #include "serve/changes.h"
 
@@ -194,27 +194,48 @@ static int read_json(struct kinf_str answer, kinf__change_cb *callback, void *ct
     return read_object(document, callback, ctx);
 }
 
+static int read_yaml(struct kinf_str answer, kinf__change_cb *callback, void *ctx)
+{
+    KINF__AUTO_BUFFER json = KINF__BUFFER_INIT;
+    int failed = kinf__changes_yaml_to_json(answer, &json);
+
+    return failed < 0 ? failed : read_json(kinf__buffer_str(&json), callback, ctx);
+}
+
 int kinf__changes_read(enum kinf__change_form form, struct kinf_str answer,
                        kinf__change_cb *callback, void *ctx)
 {
-    return form == KINF__CHANGES_PROTOBUF ? kinf__changes_read_protobuf(answer, callback, ctx)
-                                          : read_json(answer, callback, ctx);
+    switch (form) {
+    case KINF__CHANGES_PROTOBUF:
+        return kinf__changes_read_protobuf(answer, callback, ctx);
+    case KINF__CHANGES_YAML:
+        return read_yaml(answer, callback, ctx);
+    default:
+        return read_json(answer, callback, ctx);
+    }
 }
 
 /* --- options --- */
 
+/* `json` is valid. */
+static bool is_dry_json(struct kinf_str json)
+{
+    struct kinf__json_value options = kinf__json_value_of(json), inner, dry;
+
+    if (kinf__json_member(options, KINF_STR("deleteOptions"), &inner))
+        options = inner;
+    return kinf__json_member(options, KINF_STR("dryRun"), &dry) && has_elements(dry);
+}
+
 bool kinf__changes_are_dry(struct kinf_str body)
 {
     const struct kinf_str magic = KINF__PROTOBUF_MAGIC;
-    struct kinf__json_value options, inner, dry;
+    KINF__AUTO_BUFFER json = KINF__BUFFER_INIT;
     size_t len;
 
     if (body.len >= magic.len && memcmp(body.bytes, magic.bytes, magic.len) == 0)
         return kinf__changes_are_dry_protobuf(body);
-    if (kinf__json_scan_all(body, KINF__JSON_MAX_DEPTH, &len) < 0)
-        return false;
-    options = kinf__json_value_of(body);
-    if (kinf__json_member(options, KINF_STR("deleteOptions"), &inner))
-        options = inner;
-    return kinf__json_member(options, KINF_STR("dryRun"), &dry) && has_elements(dry);
+    if (kinf__json_scan_all(body, KINF__JSON_MAX_DEPTH, &len) == 0)
+        return is_dry_json(body);
+    return kinf__changes_yaml_to_json(body, &json) == 0 && is_dry_json(kinf__buffer_str(&json));
 }

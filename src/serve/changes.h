@@ -2,7 +2,7 @@
  * What the API server's answer to a write says of the objects that it changed: their identity,
  * version and whether they are on their way out. Nothing else of them is read.
  *
- * Read are JSON and protobuf: an object, a list, a Table with its objects' metadata, and a Status
+ * Read are JSON, YAML and protobuf: an object, a list, a Table with its objects' metadata, and a Status
  * about one object. Pure.
  *
  * Threads: any.
@@ -15,6 +15,8 @@
 
 #include <kinformer/object.h>
 #include <kinformer/str.h>
+
+#include "base/buffer.h"
 
 struct kinf__change {
     bool is_status;   /* a Status that says Success, with the uid of what it is about, or without */
@@ -30,6 +32,7 @@ struct kinf__change {
 /* X(enumerator, what Content-Type begins with) */
 #define KINF__CHANGE_FORMS(X)                                                                      \
     X(KINF__CHANGES_JSON, "application/json")                                                      \
+    X(KINF__CHANGES_YAML, "application/yaml")                                                      \
     X(KINF__CHANGES_PROTOBUF, "application/vnd.kubernetes.protobuf")                               \
     X(KINF__CHANGES_OTHER, "")
 
@@ -45,7 +48,7 @@ typedef void kinf__change_cb(const struct kinf__change *change, void *ctx);
 
 /* Calls back for each object of an answer; `form` is not KINF__CHANGES_OTHER. Errors: KINF_ERR_PARSE
  * (cut, of another form than it says, without what an object must have): what was called back for is
- * true, but not all. */
+ * true, but not all; of YAML also KINF_ERR_LIMIT and KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__changes_read(enum kinf__change_form form, struct kinf_str answer,
                                        kinf__change_cb *callback, void *ctx);
 
@@ -58,5 +61,9 @@ KINF_MUST_CHECK int kinf__changes_read_protobuf(struct kinf_str answer, kinf__ch
                                                 void *ctx);
 bool kinf__changes_are_dry_protobuf(struct kinf_str body);
 #define KINF__PROTOBUF_MAGIC KINF_STR("k8s\0")
+
+/* changes_yaml.c: appends the JSON of a document whose scalars are texts, but whole numbers and null.
+ * Errors: KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__changes_yaml_to_json(struct kinf_str text, struct kinf__buffer *out);
 
 #endif

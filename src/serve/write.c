@@ -298,11 +298,28 @@ static bool is_write(const struct kinf__request *request)
            request->verb <= KINF__VERB_DELETE_COLLECTION && !is_elsewhere(request);
 }
 
+/* What was listed for a cache that does not answer yet may be older than what such a read is shown.
+ * Below an object others may answer, who say what they like. */
+static bool is_before_its_cache(struct kinf__server *server, const struct kinf__request *request)
+{
+    bool is_before = false;
+
+    if (request->route != KINF__ROUTE_RESOURCE || request->verb > KINF__VERB_LIST ||
+        *request->subresource != '\0')
+        return false;
+    kinf__mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->n_unpublished; i++)
+        is_before = is_before || concerns(request, server->sources[server->n_sources + i]);
+    kinf__mutex_unlock(&server->lock);
+    return is_before;
+}
+
 int kinf__write_new(struct kinf__server *server, const struct kinf__request *request,
                     bool reads_ahead, struct kinf__write **ret_write)
 {
     struct kinf__write *write = NULL;
 
+    reads_ahead = reads_ahead || is_before_its_cache(server, request);
     if (reads_ahead || is_write(request)) {
         write = calloc(1, sizeof *write);
         if (write == NULL)

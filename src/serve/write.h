@@ -1,11 +1,11 @@
 /*
  * One write that is passed on: what its answer says has to be shown by the caches from then on. So does
- * what a read saw that was passed on because a cache was behind: its reader shall not go back. Of that
- * the newest version counts, if it can be read; that something was gone is not noted.
+ * what a read saw that was passed on because a cache was behind, or did not answer yet: its reader shall
+ * not go back. Of that the newest version counts, if it can be read; that something was gone is not noted.
  *
  * The answer is kept while it is handed on, and read when it is whole, before its last byte is given
  * out: who knows of the write finds it noted. Noted are answers of 2xx. What cannot be read of one (a
- * form that is neither JSON nor protobuf, more than KINF__WRITE_ANSWER_MAX, more than
+ * form that is none of JSON, YAML and protobuf, more than KINF__WRITE_ANSWER_MAX, more than
  * KINF__WRITE_ANSWERS_MAX of all answers at once, an end that never came) is noted as unknown, never
  * passed over. A write without an answer promises nothing to anybody: it may be done later, even at
  * the server. One that is refused, or dry, changed nothing.

@@ -34,8 +34,8 @@ struct fixture {
     bool reads_ahead;
 };
 
-static struct kinf__source *add_source(struct fixture *f, const char *resource, const char *group,
-                                       const char *name_space)
+static struct kinf__source *add_unpublished(struct fixture *f, const char *resource,
+                                            const char *group, const char *name_space)
 {
     struct kinf__source_options options = { .store = { .indexer = f->store },
                                             .name_space = name_space };
@@ -44,6 +44,14 @@ static struct kinf__source *add_source(struct fixture *f, const char *resource, 
     assert_int_equal(
         kinf_type_intern(group, "v1", "Kind", resource, true, &options.store.type, NULL), 0);
     assert_int_equal(kinf__server_add_source(f->server, &options, &source, NULL), 0);
+    return source;
+}
+
+static struct kinf__source *add_source(struct fixture *f, const char *resource, const char *group,
+                                       const char *name_space)
+{
+    struct kinf__source *source = add_unpublished(f, resource, group, name_space);
+
     kinf__server_publish_source(f->server, source);
     return source;
 }
@@ -247,6 +255,42 @@ static void what_was_read_ahead_is_awaited(void **state)
     assert_string_equal(awaited(f), "nothing");
 }
 
+/* A cache that is being filled: what it lists is of before the read, what others are shown meanwhile of
+ * behind it. */
+static void what_was_read_before_there_was_a_cache_is_awaited(void **state)
+{
+    static const struct {
+        const char *target;
+        uint64_t awaited;
+    } cases[] = {
+        { "/api/v1/namespaces/d/secrets/a", 11 },
+        { "/api/v1/namespaces/d/secrets", 11 },
+        { "/api/v1/secrets/a/proxy", 0 }, /* which is of whoever runs there */
+        { "/api/v1/namespaces/d/secrets/a/proxy/x", 0 },
+        { "/api/v1/namespaces/d/configmaps/a", 0 },
+    };
+    struct fixture *f = *state;
+    struct kinf__source *secrets = add_unpublished(f, "secrets", "", "");
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf__session_status status;
+        char *json = quoted(ITEM(""));
+
+        write_bytes(f, "GET", cases[i].target, JSON, kinf_str_from(json));
+        kinf__session_status(&secrets->session, &status);
+        assert_int_equal(status.version, cases[i].awaited);
+        assert_int_equal(status.n_signs, 0);
+        assert_false(status.is_unknown);
+        kinf__session_release(&secrets->session);
+        kinf__session_init(&secrets->session);
+        test_free(json);
+    }
+    assert_string_equal(awaited(f), "nothing");
+    kinf__server_publish_source(f->server, secrets);
+    write_bytes(f, "GET", "/api/v1/namespaces/d/secrets/a", JSON, KINF_STR("{}"));
+    end_source(f, secrets);
+}
+
 static void each_answer_has_its_sign(void **state)
 {
     static const struct {
@@ -344,7 +388,7 @@ static void other_forms_are_unknown(void **state)
 
     /* At once, and nothing of it is held back. */
     begin(f, &written, "PUT", POD);
-    assert_false(answer(&written, 200, "application/yaml", ""));
+    assert_false(answer(&written, 200, "application/cbor", ""));
     assert_string_equal(awaited(f), "unknown");
     end(&written);
     assert_string_equal(awaited(f), "nothing");
@@ -353,13 +397,61 @@ static void other_forms_are_unknown(void **state)
     test_free(json);
 }
 
+/* As the API server writes them. */
+static void answers_in_yaml_have_their_signs(void **state)
+{
+    static const char object[] = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: d\n"
+                                 "  resourceVersion: \"11\"\n  uid: u\n";
+    static const char status[] = "apiVersion: v1\ndetails:\n  kind: pods\n  name: a\n  uid: u\n"
+                                 "kind: Status\nmetadata: {}\nstatus: Success\n";
+    static const struct {
+        const char *method, *target, *answer, *awaited;
+    } cases[] = {
+        { "PUT", POD, object, "11" },
+        { "POST", PODS, object, "11" },
+        { "DELETE", POD, object, "gone or newer" },
+        { "DELETE", POD, status, "gone" },
+        { "POST", POD "/eviction", status, "leaving" },
+        { "DELETE", PODS,
+          "apiVersion: v1\nitems:\n- metadata:\n    name: a\n    namespace: d\n"
+          "    resourceVersion: \"11\"\n    uid: u\nkind: PodList\nmetadata: {}\n",
+          "leaving" },
+        { "DELETE", POD,
+          "metadata:\n  deletionGracePeriodSeconds: 30\n  deletionTimestamp: "
+          "\"2026-01-01T00:00:00Z\"\n"
+          "  name: a\n  resourceVersion: \"11\"\n  uid: u\n",
+          "11" },
+        { "DELETE", POD,
+          "metadata:\n  deletionGracePeriodSeconds: 0\n  deletionTimestamp: "
+          "\"2026-01-01T00:00:00Z\"\n"
+          "  name: a\n  resourceVersion: \"11\"\n  uid: u\n",
+          "gone or newer" },
+        { "PUT", POD, "metadata:\n  name: 012\n  uid: ~\n  resourceVersion: \"11\"\n", "unknown" },
+        { "PUT", POD, "metadata:\n  ? [a]\n  : b\n", "unknown" },
+        { "PUT", POD, "metadata: [", "unknown" },
+        { "PUT", POD, "", "unknown" },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        const char *found;
+
+        write_bytes(f, cases[i].method, cases[i].target, "application/yaml",
+                    kinf_str_from(cases[i].answer));
+        found = awaited(f);
+        if (strcmp(found, cases[i].awaited) != 0)
+            fail_msg("%s %s: %s: %s is awaited, not %s", cases[i].method, cases[i].target,
+                     cases[i].answer, found, cases[i].awaited);
+    }
+}
+
 /* An update may be answered with the version from before what is not known. */
 static void only_what_is_created_shows_what_was_written_before(void **state)
 {
     struct fixture *f = *state;
     char *json = quoted(ITEM(""));
 
-    write_bytes(f, "PUT", POD, "application/yaml", kinf_str_from(json));
+    write_bytes(f, "PUT", POD, "application/cbor", kinf_str_from(json));
     usleep(5000);
     write_bytes(f, "PATCH", POD, JSON, kinf_str_from(json));
     assert_false(shows(f));
@@ -408,6 +500,8 @@ static void deletes_are_dry_by_their_body(void **state)
         { "DELETE", POD, "{'dryRun':['All']}", "nothing" },
         { "DELETE", POD, "{'dryRun':[]}", "gone" },
         { "DELETE", POD, "{'dryRun':", "gone" },
+        { "DELETE", POD, "kind: DeleteOptions\ndryRun:\n- All\n", "nothing" },
+        { "DELETE", POD, "kind: DeleteOptions\ndryRun: []\n", "gone" },
         { "DELETE", POD "?dryRun=All", "", "nothing" },
         { "DELETE", POD "?dryRun=All", "{'kind':'DeleteOptions'}", "gone" },
         { "POST", POD "/eviction", "{'deleteOptions':{'dryRun':['All']}}", "nothing" },
@@ -799,8 +893,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WRITE_TEST(each_answer_has_its_sign),
         WRITE_TEST(what_was_read_ahead_is_awaited),
+        WRITE_TEST(what_was_read_before_there_was_a_cache_is_awaited),
         WRITE_TEST(an_answer_that_is_cut_anywhere_is_unknown),
         WRITE_TEST(other_forms_are_unknown),
+        WRITE_TEST(answers_in_yaml_have_their_signs),
         WRITE_TEST(only_what_is_created_shows_what_was_written_before),
         WRITE_TEST(refusals_changed_nothing),
         WRITE_TEST(what_has_no_answer_promises_nothing),
