@@ -257,13 +257,13 @@ static inline unsigned kinf__json_count(uint64_t bits)
 
 /* The operations with instructions that most processors have and the compiler may not assume: a
  * walk takes half the time. */
-#define KINF__JSON_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,pclmul")))
+#define KINF__JSON_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,pclmul")))
 
 static inline bool kinf__json_has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-           __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("pclmul");
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
+           __builtin_cpu_supports("pclmul");
 }
 
 KINF__JSON_TARGET_AVX2 static inline uint64_t kinf__json_find_bytes_avx2(__m256i low, __m256i high,
