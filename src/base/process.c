@@ -8,9 +8,20 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FIRST_INHERITED 3
+
+static rlim_t kept_files = RLIM_INFINITY; /* constant once there are threads */
+
+void kinf__process_keep_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        kept_files = limit.rlim_cur;
+}
 
 int kinf__process_pipe(int fds[2], int ours)
 {
@@ -56,6 +67,17 @@ static int set_descriptors(posix_spawn_file_actions_t *actions, const int fds[3]
                        : posix_spawn_file_actions_addclosefrom_np(actions, FIRST_INHERITED);
 }
 
+/* posix_spawn() has no attribute for it, and lowering ours meanwhile would fail other threads. */
+static void limit_files(pid_t pid)
+{
+    struct rlimit limit;
+
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_cur > kept_files) {
+        limit.rlim_cur = kept_files;
+        (void)prlimit(pid, RLIMIT_NOFILE, &limit, NULL);
+    }
+}
+
 int kinf__process_start(char *const *args, char *const *env, const int fds[3], pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -71,6 +93,8 @@ int kinf__process_start(char *const *args, char *const *env, const int fds[3], p
             failed = set_descriptors(&actions, fds);
         if (failed == 0)
             failed = posix_spawnp(ret_pid, args[0], &actions, &attributes, args, env);
+        if (failed == 0)
+            limit_files(*ret_pid);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);

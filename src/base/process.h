@@ -11,6 +11,11 @@
 
 #include "base/compiler.h"
 
+/* Programs get the soft limit of descriptors that we have now, right behind their start, however far ours
+ * is raised after this: above 1,023 select() breaks, and some close all that may be open, one by one.
+ * Before any other thread. */
+void kinf__process_keep_file_limit(void);
+
 /* A pipe that programs do not inherit, above the descriptors that a child gets, so that none is
  * closed when it is put in place. `ours` (0 reads, 1 writes) is the end that does not block. Returns 0
  * or an errno; what is open then the caller closes (the other is -1). */

@@ -9,6 +9,7 @@
 #include <kinformer/log.h>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
 #include "handlers/plugin.h"
@@ -97,6 +98,7 @@ int main(int argc, char *argv[])
     int failed;
 
     kinf__daemon_hold_reload();
+    kinf__process_keep_file_limit();
     kinf__program_begin();
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -366,6 +367,17 @@ class HandlersTest(unittest.TestCase):
         self.delete("under-bad")
         daemon.wait_types(SPACE + "/under-bad", "ADDED", "DELETED")
         daemon.stop(within=10)  # three graces of a second, in parallel, on a machine that may be busy
+
+    def test_its_limit_of_descriptors_is_the_one_that_the_daemon_was_started_with(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
+        program = self.write("limit.sh", 'until [ "$(ulimit -Sn)" = 300 ]; do :; done; ulimit -Hn >"$FOLDER/hard"; cat >/dev/null')
+        daemon = self.daemon(config=self.config([{"exec": ["sh", program]}]))
+        wait_until(lambda: daemon.check() or self.read("hard").endswith("\n"), "its limits")
+        self.assertIn(self.read("hard"), (f"{hard}\n", "unlimited\n"))
+        self.assertEqual(resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE), (hard, hard))
+        daemon.stop()
 
     def test_check_config_says_what_is_wrong(self):
         rows = [("[{exec: [no-such-program]}]", "exec: there is no program 'no-such-program'"),

@@ -5,10 +5,12 @@
 #include "rest/exec.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
@@ -25,6 +28,7 @@
 #define ANSWER(more) "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":{" more "}}"
 #define LIMIT_MS     60000
 #define AN_HOUR      3600
+#define FILES        500 /* no usual limit */
 
 /* --- reading an answer --- */
 
@@ -414,6 +418,28 @@ static void a_plugin_inherits_no_descriptor_signal_or_terminal(void **state)
     assert_file(f, "group", "own\n");
 }
 
+/* Right behind its start, not before: the plugin waits for it. */
+static void a_plugin_has_the_limit_of_descriptors_that_we_began_with(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit raised, before;
+    char plugin[256];
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    raised = before;
+    raised.rlim_cur = raised.rlim_max;
+    snprintf(plugin, sizeof plugin,
+             "until [ \"$(ulimit -Sn)/$(ulimit -Hn)\" = %ju/%ju ]; do :; done\n" SAY_TOKEN,
+             (uintmax_t)FILES, (uintmax_t)before.rlim_max);
+    write_plugin(f, plugin);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FILES, before.rlim_max }), 0);
+    kinf__process_keep_file_limit();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &raised), 0);
+    run_well(f);
+    kinf__process_keep_file_limit();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static unsigned count_descriptors(void)
 {
     unsigned n = 0;
@@ -627,6 +653,7 @@ int main(void)
         RUNS(the_request_has_the_version_that_is_configured),
         RUNS(configured_variables_are_put_over_ours),
         RUNS(a_plugin_inherits_no_descriptor_signal_or_terminal),
+        RUNS(a_plugin_has_the_limit_of_descriptors_that_we_began_with),
         RUNS(no_descriptor_of_a_plugin_stays_open),
         RUNS(standard_error_goes_to_the_log_and_the_answer_does_not),
         RUNS(a_plugin_that_talks_too_much_is_cut_short_in_the_log),
