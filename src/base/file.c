@@ -26,7 +26,7 @@ int kinf__file_read(const char *path, size_t max_bytes, struct kinf__buffer *con
 
     if (file == NULL)
         return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
-    while (n != 0 && content->len <= max_bytes) {
+    while (n != 0 && !ferror(file) && content->len <= max_bytes) {
         if (kinf__buffer_reserve(content, BUFSIZ) < 0)
             return kinf__error_no_memory(err);
         n = fread(content->bytes + content->len, 1, BUFSIZ, file);

@@ -68,9 +68,10 @@ static void mask_sighup(int how)
     pthread_sigmask(how, &signals, NULL);
 }
 
-static void install_signal_handlers(void)
+/* `flags`: SA_RESTART, or 0: a signal ends what waits, as for a pipe. */
+static void install_signal_handlers(int flags)
 {
-    struct sigaction action = { .sa_handler = handle_signal, .sa_flags = SA_RESTART };
+    struct sigaction action = { .sa_handler = handle_signal, .sa_flags = flags };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
 
     sigaction(SIGTERM, &action, NULL);
@@ -78,7 +79,6 @@ static void install_signal_handlers(void)
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
-    mask_sighup(SIG_UNBLOCK);
 }
 
 /* From here on blocking calls end by signals, also by one that came before. */
@@ -264,17 +264,25 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     return failed;
 }
 
-static int new_client(const struct kinf__config *config, bool is_check,
-                      struct kinf_client **ret_client, struct kinf_error *err)
+/* The kubeconfig may be a pipe to which nobody writes: signals end that. */
+static int new_client(struct daemon *daemon, struct kinf_error *err)
 {
     struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf__watches *watches = &daemon->watches;
+    int failed;
 
-    if (is_check)
+    if (daemon->options->command == KINF__COMMAND_CHECK_CONFIG)
         options.queries_per_second = -1;
-
-    options.kubeconfig = config->kubeconfig;
-    options.context = config->context;
-    return kinf_client_new(&options, ret_client, err);
+    options.kubeconfig = watches->config.kubeconfig;
+    options.context = watches->config.context;
+    failed = kinf_client_new(&options, &watches->client, err);
+    install_signal_handlers(SA_RESTART);
+    mask_sighup(SIG_UNBLOCK);
+    return failed < 0 && atomic_load(&time_is_over)
+               ? kinf__error_set(err, KINF_ERR_TIMEOUT,
+                                 "the kubeconfig was not read within %lld ms",
+                                 (long long)daemon->options->timeout_ms)
+               : failed;
 }
 
 /* Until somebody wakes the main thread, or it is to look or tell again. */
@@ -453,18 +461,12 @@ static int check(const struct daemon *daemon, struct kinf_error *err)
                : failed;
 }
 
-static int run(struct daemon *daemon, struct kinf_error *err)
+static int work(struct daemon *daemon, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
     bool is_measure = daemon->options->command == KINF__COMMAND_MEASURE;
-    bool is_check = daemon->options->command == KINF__COMMAND_CHECK_CONFIG;
-    int failed = new_client(&watches->config, is_check, &watches->client, err);
+    int failed = 0;
 
-    if (failed < 0)
-        return failed;
-    make_interruptible(watches->client);
-    if (is_check)
-        return check(daemon, err);
     if (watches->config.state_dir != NULL && !is_measure)
         failed = kinf__state_keeper_new(&watches->config, watches->client, &watches->keeper, err);
     if (failed == 0 && !is_measure &&
@@ -481,11 +483,21 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         failed = kinf__daemon_handlers_stand(&watches->handlers, err);
     if (failed == 0)
         failed = is_measure ? run_measure(daemon, err) : run_until_stopped(daemon, err);
-    /* A signal ends blocking calls, which then fail: that is what was asked for. */
-    if (atomic_load(&stop_asked) && !is_measure)
-        failed = 0;
     return failed == KINF_ERR_STOPPED && atomic_load(&time_is_over) ? late_error(daemon, err)
                                                                     : failed;
+}
+
+static int run(struct daemon *daemon, struct kinf_error *err)
+{
+    enum kinf__command command = daemon->options->command;
+    int failed = new_client(daemon, err);
+
+    if (failed == 0) {
+        make_interruptible(daemon->watches.client);
+        failed = command == KINF__COMMAND_CHECK_CONFIG ? check(daemon, err) : work(daemon, err);
+    }
+    /* A signal ends blocking calls, which then fail: that is what was asked for. */
+    return atomic_load(&stop_asked) && command == KINF__COMMAND_RUN ? 0 : failed;
 }
 
 void kinf__daemon_hold_reload(void)
@@ -514,7 +526,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
     if (failed == 0)
         failed = kinf__output_init(&watches->output, STDOUT_FILENO, "standard output", err);
     if (failed == 0) {
-        install_signal_handlers();
+        install_signal_handlers(0);
         if (options->command != KINF__COMMAND_RUN)
             limit_time(options->timeout_ms);
         failed = run(&daemon, err);

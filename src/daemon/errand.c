@@ -6,6 +6,7 @@
 #include "daemon/errand.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <kinformer/log.h>
 
@@ -186,11 +187,16 @@ static void tell_reloaded(const struct kinf__watches *watches, const struct kinf
 
 static int begin_reload(struct kinf__errand *errand, struct kinf_error *err)
 {
+    const char *path = errand->options->config_file;
+    struct stat found;
     int failed;
 
-    if (errand->options->config_file == NULL)
+    if (path == NULL)
         return kinf__error_set(err, KINF_ERR_STATE,
                                "there is no configuration file, all came by flags");
+    /* A pipe would be empty by now, or hold the main thread. */
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+        return kinf__error_set(err, KINF_ERR_STATE, "%s is no plain file and is read once", path);
     failed = kinf__options_read_config(errand->options, &errand->config, err);
     if (failed < 0)
         return failed;

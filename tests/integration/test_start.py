@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import tempfile
 import unittest
@@ -63,6 +64,43 @@ class StartTest(unittest.TestCase):
             daemon.wait_synced()
             self.assertIn(f'waiting for the server error="the server {sim.address}: discovery /api: JSON ends early',
                           daemon.log_text())
+            daemon.stop()
+
+    def test_a_kubeconfig_from_a_pipe_is_read_once(self):
+        with Sim("--generate", "pods=3") as sim, open(sim.kubeconfig, encoding="utf-8") as file:
+            os.mkfifo(self.kubeconfig)
+            with self.start("0", self.kubeconfig) as daemon:
+                with open(self.kubeconfig, "w", encoding="utf-8") as pipe:
+                    pipe.write(file.read())
+                daemon.wait_synced(1)
+                daemon.process.send_signal(signal.SIGHUP)
+                daemon.wait_logged("configuration read again")
+                daemon.stop()
+
+    def test_a_kubeconfig_that_never_comes_holds_neither_a_stop_nor_the_timeout(self):
+        os.mkfifo(self.kubeconfig)
+        with self.start("0", self.kubeconfig) as daemon:
+            wait_until(self.is_read, "the pipe is read")
+            wait_until(lambda: daemon.process.terminate() or daemon.process.poll() is not None, "the end")
+            self.assertEqual(daemon.process.returncode, 0)
+        code, _, problem = run_daemon("--kubeconfig", self.kubeconfig, "--resource", "pods", "--measure", "--timeout", "1s")
+        self.assertEqual((code, problem), (1, "kinformerd: the kubeconfig was not read within 1000 ms\n"))
+
+    def is_read(self):
+        try:
+            self.addCleanup(os.close, os.open(self.kubeconfig, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    def test_a_configuration_from_a_pipe_is_not_read_again(self):
+        os.mkfifo(self.config)
+        with Sim("--generate", "pods=3") as sim, Daemon(config=self.config, kubeconfig=sim.kubeconfig) as daemon:
+            with open(self.config, "w", encoding="utf-8") as pipe:
+                pipe.write("events: json\nresources: [{resource: pods}]\n")
+            daemon.wait_synced(1)
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_logged("is no plain file and is read once")
             daemon.stop()
 
     def test_a_spread_start_asks_nothing_before_its_time_and_stops_at_once(self):
