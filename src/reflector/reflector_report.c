@@ -13,8 +13,6 @@
 #include "base/log.h"
 #include "rest/url.h"
 
-#define EXCERPT_BYTES 100 /* of a body that is no JSON */
-
 const char *kinf__reflector_phase_to_string(enum kinf__reflector_phase phase)
 {
     static const char *const names[] = {
@@ -150,19 +148,14 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
 int kinf__reflector_check_type(struct kinf__reflector *reflector, const char *bytes, size_t len,
                                struct kinf_error *err)
 {
-    const char *type;
-    size_t n = 0;
+    int failed = 0;
 
-    if (reflector->is_json)
-        return 0;
-    type = kinf__http_content_type(reflector->http);
-    reflector->is_json = type[0] == '\0' || strcasestr(type, "json") != NULL;
-    if (reflector->is_json)
-        return 0;
-    while (n < len && n < EXCERPT_BYTES && (unsigned char)bytes[n] >= 0x20)
-        n++;
-    return kinf__error_set(err, KINF_ERR_PARSE, "server %s answered with %s, not JSON: %.*s",
-                           kinf__http_host(reflector->http), type, (int)n, bytes);
+    if (!reflector->is_json)
+        failed = kinf__http_check_json(reflector->http, bytes, len, err);
+    reflector->is_json = failed == 0;
+    if (failed < 0)
+        kinf__error_prefix(err, "server %s", kinf__http_host(reflector->http));
+    return failed;
 }
 
 int kinf__reflector_append_query(struct kinf__buffer *target, const char *name, const char *value)

@@ -227,21 +227,33 @@ static int add_groups(struct kinf__discovery *table, const struct cJSON *list, b
 /* --- asking --- */
 
 /* `kind` NULL: any answer will do. */
+static int read_answer(struct kinf_str answer, const char *accept, const char *kind,
+                       struct cJSON **ret_tree, struct kinf_error *err)
+{
+    int failed = kinf__json_tree_parse(answer, ret_tree, err);
+
+    if (failed == 0 && kind != NULL && !is_text(*ret_tree, "kind", kind) &&
+        (accept == NULL || !is_text(*ret_tree, "kind", AGGREGATED)))
+        failed = kinf__error_set(err, KINF_ERR_PARSE, "the answer is no %s", kind);
+    return failed;
+}
+
 static int ask(const struct kinf__discovery_source *source, const char *target, const char *accept,
                const char *kind, struct cJSON **ret_tree, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed = source->ask(source->ctx, target, accept, &answer, err);
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed = source->ask(source->ctx, target, accept, &answer, &own);
+    bool is_answered = failed == 0 || failed == KINF_ERR_PARSE;
 
-    if (failed < 0)
-        return failed;
-    failed = kinf__json_tree_parse(kinf__buffer_str(&answer), ret_tree, err);
-    if (failed < 0)
-        kinf__error_prefix(err, "the server %s: discovery %s", source->host, target);
-    else if (kind != NULL && !is_text(*ret_tree, "kind", kind) &&
-             (accept == NULL || !is_text(*ret_tree, "kind", AGGREGATED)))
-        failed = kinf__error_set(err, KINF_ERR_PARSE, "the server %s: the answer to %s is no %s",
-                                 source->host, target, kind);
+    if (failed == 0)
+        failed = read_answer(kinf__buffer_str(&answer), accept, kind, ret_tree, &own);
+    if (failed < 0 && is_answered) {
+        own.http_status = 200;
+        kinf__error_prefix(&own, "the server %s: discovery %s", source->host, target);
+    }
+    if (failed < 0 && err != NULL)
+        *err = own;
     return failed;
 }
 

@@ -55,7 +55,9 @@ int kinf__discovery_ask(void *ctx, const char *target, const char *accept,
                                                 .on_body = kinf__http_body_keep,
                                                 .ctx = &body };
 
-    return kinf__http_perform(ctx, &request, err);
+    int failed = kinf__http_perform(ctx, &request, err);
+
+    return failed < 0 ? failed : kinf__http_check_json(ctx, answer->bytes, answer->len, err);
 }
 
 /* --- turns --- */

@@ -24,6 +24,7 @@
 
 #define RECEIVE_BUFFER_BYTES (256 * 1024L)
 #define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
+#define EXCERPT_BYTES        100   /* of a body that is no JSON */
 #define LOOK_MS              10000 /* between looks at certificates */
 
 struct kinf__http {
@@ -401,9 +402,18 @@ int kinf__http_body_keep(const char *bytes, size_t len, void *ctx, struct kinf_e
     return kinf__buffer_append(body->bytes, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-const char *kinf__http_content_type(const struct kinf__http *http)
+int kinf__http_check_json(const struct kinf__http *http, const char *bytes, size_t len,
+                          struct kinf_error *err)
 {
-    return kinf__head_value(&http->trip.head, "Content-Type");
+    const char *type = kinf__head_value(&http->trip.head, "Content-Type");
+    size_t n = 0;
+
+    if (type[0] == '\0' || strcasestr(type, "json") != NULL)
+        return 0;
+    while (n < len && n < EXCERPT_BYTES && (unsigned char)bytes[n] >= 0x20)
+        n++;
+    return kinf__error_set(err, KINF_ERR_PARSE, "answered with %s, not JSON: %.*s", type, (int)n,
+                           bytes);
 }
 
 const char *kinf__http_host(const struct kinf__http *http)

@@ -95,8 +95,11 @@ KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http,
                                        const struct kinf__http_request *request,
                                        struct kinf_error *err);
 
-/* What the response under way, or the last one, says that its body is; "" if it says nothing. */
-const char *kinf__http_content_type(const struct kinf__http *http);
+/* Whether the response under way, or the last one, has JSON by its Content-Type, or says nothing: pages
+ * of proxies come with 200, too. `bytes` is how its body begins. Errors: KINF_ERR_PARSE, with that, and
+ * without the host. */
+KINF_MUST_CHECK int kinf__http_check_json(const struct kinf__http *http, const char *bytes,
+                                          size_t len, struct kinf_error *err);
 
 /* "name:port" of the server, for messages, and the client's limit for a short request. */
 const char *kinf__http_host(const struct kinf__http *http);

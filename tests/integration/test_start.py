@@ -66,6 +66,12 @@ class StartTest(unittest.TestCase):
                           daemon.log_text())
             daemon.stop()
 
+    def test_a_login_page_is_told_and_not_blamed_on_the_configuration(self):
+        with Sim("--fault", "get path=/api login") as sim:
+            code, _, problem = run_daemon("--kubeconfig", sim.kubeconfig, "--resource", "pods")
+        self.assertEqual((code, problem), (1, f"kinformerd: the server {sim.address}: discovery /api: answered with "
+                                              "text/html; charset=utf-8, not JSON: <!DOCTYPE html>\n"))
+
     def test_a_kubeconfig_from_a_pipe_is_read_once(self):
         with Sim("--generate", "pods=3") as sim, open(sim.kubeconfig, encoding="utf-8") as file:
             os.mkfifo(self.kubeconfig)
