@@ -31,3 +31,8 @@ bool kinf__rate_limit_take(struct kinf__rate_limit *limit, int64_t now_ms, int64
     *ret_wait_ms = wait_ms;
     return true;
 }
+
+void kinf__rate_limit_give_back(struct kinf__rate_limit *limit)
+{
+    limit->next_us -= limit->interval_us;
+}

@@ -23,5 +23,7 @@ void kinf__rate_limit_init(struct kinf__rate_limit *limit, double per_second, in
  * that were more than `max_wait_ms`. */
 bool kinf__rate_limit_take(struct kinf__rate_limit *limit, int64_t now_ms, int64_t max_wait_ms,
                            int64_t *ret_wait_ms);
+/* For who took a turn and does not wait for it: those behind it come sooner. */
+void kinf__rate_limit_give_back(struct kinf__rate_limit *limit);
 
 #endif

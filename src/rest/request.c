@@ -148,6 +148,7 @@ static int wait_for_turn(const struct asker *asker, int64_t deadline_ms, struct 
     struct kinf_client *client = asker->client;
     int64_t wait_ms = 0;
     bool has_turn;
+    int failed;
 
     kinf__mutex_lock(&client->requests_lock);
     has_turn = kinf__rate_limit_take(&client->rate_limit, kinf__clock_now_ms(),
@@ -156,7 +157,13 @@ static int wait_for_turn(const struct asker *asker, int64_t deadline_ms, struct 
     if (!has_turn)
         return kinf__error_set(err, KINF_ERR_TIMEOUT,
                                "the client's rate limit leaves no turn within the time");
-    return wait(asker, wait_ms, err);
+    failed = wait(asker, wait_ms, err);
+    if (failed < 0) {
+        kinf__mutex_lock(&client->requests_lock);
+        kinf__rate_limit_give_back(&client->rate_limit);
+        kinf__mutex_unlock(&client->requests_lock);
+    }
+    return failed;
 }
 
 static int try_in_turn(const struct asker *asker, struct kinf__http_request *request,

@@ -44,6 +44,26 @@ static void a_turn_that_comes_too_late_is_not_taken(void **state)
     assert_int_equal(wait_of(&limit, 5), 1000);
 }
 
+static void a_turn_that_is_given_back_is_another_ones(void **state)
+{
+    struct kinf__rate_limit limit;
+
+    (void)state;
+    kinf__rate_limit_init(&limit, 5, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(wait_of(&limit, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wait_of(&limit, 0), 200);
+        kinf__rate_limit_give_back(&limit);
+    }
+    /* What is not taken for long does not become more than a burst. */
+    assert_int_equal(wait_of(&limit, 0), 200);
+    kinf__rate_limit_give_back(&limit);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(wait_of(&limit, 60000), 0);
+    assert_int_equal(wait_of(&limit, 60000), 200);
+}
+
 /* Under UBSan: neither a rate near none nor the largest burst leaves the numbers' range. */
 static void extreme_limits_are_kept_to(void **state)
 {
@@ -98,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_burst_goes_out_at_once_and_then_one_after_the_other),
         cmocka_unit_test(a_turn_that_comes_too_late_is_not_taken),
+        cmocka_unit_test(a_turn_that_is_given_back_is_another_ones),
         cmocka_unit_test(extreme_limits_are_kept_to),
         cmocka_unit_test(a_negative_rate_is_none),
         cmocka_unit_test(no_pattern_beats_the_rate),

@@ -613,6 +613,29 @@ static void requests_keep_to_the_limit_of_their_client(void **state)
     expect_requests(f, "GET /api/v1/namespaces/n/pods/a - -\n");
 }
 
+/* Nobody waits for a turn that nobody uses. */
+static void who_is_stopped_gives_its_turn_back(void **state)
+{
+    static const struct test_reply replies[] = { { .body = "{}" } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf__http *http;
+    struct kinf__waker stop;
+    int64_t next_us;
+
+    start_limited(f, replies, 1, 0.1, 1);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), 0);
+    next_us = f->client->rate_limit.next_us;
+    assert_int_equal(kinf__waker_init(&stop, NULL), 0);
+    assert_int_equal(kinf__http_new(f->client, &stop, &http, NULL), 0);
+    kinf__waker_set(&stop);
+    assert_int_equal(kinf__request_over(f->client, http, &stop, &request, NULL, NULL),
+                     KINF_ERR_STOPPED);
+    assert_true(f->client->rate_limit.next_us == next_us);
+    kinf__http_free(http);
+    kinf__waker_release(&stop);
+}
+
 static void *halt(void *ctx)
 {
     const struct timespec pause = { 0, 50000000 };
@@ -663,6 +686,7 @@ int main(void)
         WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),
         cmocka_unit_test(refusals_are_told_apart),
         WITH_SERVER(requests_keep_to_the_limit_of_their_client),
+        WITH_SERVER(who_is_stopped_gives_its_turn_back),
         WITH_SERVER(what_comes_too_late_for_its_time_is_not_sent),
     };
 
