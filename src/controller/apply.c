@@ -298,7 +298,6 @@ static int claim(struct kinf_call *call, const struct target *target, struct kin
 static int judge_refusal(struct kinf_call *call, const struct target *target,
                          const struct kinf_error *refusal, struct kinf_error *err)
 {
-    struct kinf__own_write write;
     struct kinf_error own = KINF_ERROR_INIT;
     int is_gone = kinf__call_is_gone(call, target->type, target->key, target->uid, &own);
 
@@ -309,10 +308,7 @@ static int judge_refusal(struct kinf_call *call, const struct target *target,
             *err = *why;
         return why->code;
     }
-    if (kinf__own_write_init(&write, call, target->type, target->key, NULL) == 0) {
-        kinf__own_write_deleted(&write, target->uid);
-        kinf__own_write_release(&write);
-    }
+    kinf__call_note_gone(call, target->type, target->key, target->uid);
     return kinf__error_set(err, KINF_ERR_CONFLICT, "%s \"%s\" is gone, or another by now",
                            target->type->resource, target->key);
 }

@@ -155,6 +155,17 @@ int kinf__call_is_gone(struct kinf_call *call, const struct kinf_type *type, con
     return failed;
 }
 
+void kinf__call_note_gone(struct kinf_call *call, const struct kinf_type *type, const char *key,
+                          const char *uid)
+{
+    struct kinf__own_write write;
+
+    if (kinf__own_write_init(&write, call, type, key, NULL) < 0)
+        return;
+    kinf__own_write_deleted(&write, uid);
+    kinf__own_write_release(&write);
+}
+
 /* What was written must be known: want of memory is waited out. */
 static int parse(struct kinf_call *call, const struct kinf_type *type, struct kinf_str body,
                  const struct kinf_object **ret_object)
@@ -359,7 +370,7 @@ static int judge_conflict(struct kinf_call *call, const struct kinf_object *obje
 
     if (is_gone < 0)
         return is_gone;
-    return is_gone != 0 ? 0 : KINF_ERR_CONFLICT;
+    return is_gone != 0 ? KINF_ERR_NOT_FOUND : KINF_ERR_CONFLICT;
 }
 
 int kinf_call_delete(struct kinf_call *call, const struct kinf_object *object,
@@ -378,10 +389,13 @@ int kinf_call_delete(struct kinf_call *call, const struct kinf_object *object,
     request.name_space = name_space;
     request.if_uid = kinf_object_uid(object);
     failed = kinf__call_write(call, kinf_object_key(object), &request, NULL, &own);
-    if (failed == KINF_ERR_NOT_FOUND)
-        return 0;
     if (failed == KINF_ERR_CONFLICT)
         failed = judge_conflict(call, object, &own);
+    /* Also by a try before this one whose answer was lost. */
+    if (failed == KINF_ERR_NOT_FOUND) {
+        kinf__call_note_gone(call, request.type, kinf_object_key(object), request.if_uid);
+        return 0;
+    }
     if (failed < 0 && err != NULL)
         *err = own;
     return failed;

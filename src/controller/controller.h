@@ -208,6 +208,9 @@ KINF_MUST_CHECK int kinf__call_look(struct kinf_call *call, const struct kinf_ty
  * kinf__call_look(); then nobody can say. */
 KINF_MUST_CHECK int kinf__call_is_gone(struct kinf_call *call, const struct kinf_type *type,
                                        const char *key, const char *uid, struct kinf_error *err);
+/* Then the next call of this one's key waits until the caches know. */
+void kinf__call_note_gone(struct kinf_call *call, const struct kinf_type *type, const char *key,
+                          const char *uid);
 /* A write to the object of a key, which is remembered. */
 KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
                                      struct kinf_request *request,

@@ -645,6 +645,39 @@ static void a_delete_that_was_refused_otherwise_is_tried_again(void **state)
     assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
+static int delete_until_it_is_gone(struct stage *stage, struct kinf_call *call,
+                                   struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+
+    if (kinf_indexer_get_by_key(kinf_informer_indexer(slow), "default/x", &object) < 0)
+        return 0;
+    stage->number++;
+    kinf_call_requeue_after(call, 0);
+    return kinf_call_delete(call, object, err);
+}
+
+/* The second try learns that it is gone, and the third call that it was. */
+static void a_delete_whose_answer_was_lost_is_seen(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_put(stage, "x", "slow: 'true'", "1");
+    stage->reconcile = delete_until_it_is_gone;
+    n_let_in = 1;
+    start_empty(stage);
+    stage_settle(stage);
+    hold_back(stage);
+    stage_must(stage, kinf_fake_fault(stage->fake, "delete configmaps reset after=0 times=1",
+                                      &stage->err));
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < PATIENCE_MS && stage->number < 3 && stage_status(stage).n_waits == 0; i++)
+        nap(1);
+    let_in();
+    stage_settle(stage);
+    assert_int_equal(stage->number, 2);
+}
+
 /* --- status --- */
 
 static int apply_status(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -900,6 +933,7 @@ int main(void)
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
         T(a_delete_is_of_the_very_object),
         T(a_delete_that_was_refused_otherwise_is_tried_again),
+        T(a_delete_whose_answer_was_lost_is_seen),
         T(a_status_is_applied_alone_and_once),
         T(an_object_and_its_status_are_applied_once_each),
         T(what_is_made_anew_gets_its_status_anew),
