@@ -36,6 +36,7 @@
 #define TRY_MIN_MS         1000 /* between the first two tries; then twice as long each time */
 #define TRY_MAX_MS         10000
 #define RETRY_AFTER_MAX_MS 60000 /* longer is not waited, whatever the server asks for */
+#define HUNG_MS            60000 /* between tries that hang: nothing else is sent meanwhile */
 #define LOOK_MS            10000 /* between looks for series that are over */
 #define FLUSH_MS           1000
 #define REQUEST_MS         10000
@@ -219,7 +220,7 @@ static bool may_try_again(int code, const struct kinf_error *err)
 static int64_t pause_ms(const struct kinf_error *err, unsigned n_tries)
 {
     int64_t ms = n_tries < TRIES ? (int64_t)TRY_MIN_MS << n_tries : TRY_MAX_MS;
-    int64_t least_ms = err->retry_after_ms;
+    int64_t least_ms = err->code == KINF_ERR_TIMEOUT ? HUNG_MS : err->retry_after_ms;
 
     if (ms > TRY_MAX_MS)
         ms = TRY_MAX_MS;
@@ -262,13 +263,20 @@ static void deliver(struct kinf_recorder *recorder, struct kinf__series *series)
 {
     struct kinf_error err = KINF_ERROR_INIT;
     bool is_last = recorder->flush_until_ms != 0;
-    int code = wait_for_turn(recorder) ? tell_server(recorder, series, &err) : KINF_ERR_STOPPED;
+    int64_t hung_until_ms = kinf__series_hung_until_ms(&recorder->series, series);
+    int code;
 
+    if (hung_until_ms != 0 && !is_last) {
+        kinf__series_put_off(&recorder->series, series, hung_until_ms);
+        return;
+    }
+    code = wait_for_turn(recorder) ? tell_server(recorder, series, &err) : KINF_ERR_STOPPED;
     if (code == KINF_ERR_STOPPED && !is_last)
         return;
     if (code < 0 && !is_last && is_worth_a_try(series, code, &err)) {
         kinf__series_try_later(&recorder->series, series,
-                               kinf__clock_now_ms() + pause_ms(&err, series->n_tries));
+                               kinf__clock_now_ms() + pause_ms(&err, series->n_tries),
+                               code == KINF_ERR_TIMEOUT);
         return;
     }
     kinf__mutex_lock(&recorder->lock);

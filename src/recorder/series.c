@@ -126,6 +126,7 @@ void kinf__series_told(struct kinf__series *series, int64_t now_ms)
     series->n_told = series->seen.count;
     series->told_ms = now_ms;
     series->n_tries = 0;
+    series->has_hung = false;
     kinf__list_remove(&series->retry);
 }
 
@@ -164,13 +165,35 @@ static struct kinf__list *place_of_retry(struct kinf__series_set *set, int64_t r
     return set->retries.next;
 }
 
-void kinf__series_try_later(struct kinf__series_set *set, struct kinf__series *series,
-                            int64_t retry_ms)
+void kinf__series_put_off(struct kinf__series_set *set, struct kinf__series *series,
+                          int64_t retry_ms)
 {
-    series->n_tries++;
     series->retry_ms = retry_ms;
     kinf__list_remove(&series->retry);
     kinf__list_push_back(place_of_retry(set, retry_ms), &series->retry);
+}
+
+void kinf__series_try_later(struct kinf__series_set *set, struct kinf__series *series,
+                            int64_t retry_ms, bool has_hung)
+{
+    series->n_tries++;
+    series->has_hung = has_hung;
+    kinf__series_put_off(set, series, retry_ms);
+}
+
+int64_t kinf__series_hung_until_ms(const struct kinf__series_set *set,
+                                   const struct kinf__series *series)
+{
+    struct kinf_str name_space = kinf__event_namespace(series->event);
+
+    KINF__LIST_FOR_EACH (node, &set->retries) {
+        const struct kinf__series *other = KINF__LIST_ENTRY(node, struct kinf__series, retry);
+
+        if (other->has_hung && other != series &&
+            kinf_str_equal(kinf__event_namespace(other->event), name_space))
+            return other->retry_ms;
+    }
+    return 0;
 }
 
 int64_t kinf__series_retry_ms(const struct kinf__series_set *set)

@@ -28,6 +28,7 @@ struct kinf__series {
     struct kinf__list retry; /* in the set's `retries` while it waits for its next try */
     int64_t retry_ms;
     unsigned n_tries; /* that failed since the server was told */
+    bool has_hung;    /* the last of them: the others of its namespace wait for its next */
 };
 
 struct kinf__series_set {
@@ -57,9 +58,16 @@ void kinf__series_drop(struct kinf__series_set *set, struct kinf__series *series
  * Those that are over and told are dropped. */
 struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_ms, bool is_last);
 
-/* After a try that failed: it waits until then, and is counted on meanwhile. */
+/* It waits until then for its next try, and is counted on meanwhile. */
+void kinf__series_put_off(struct kinf__series_set *set, struct kinf__series *series,
+                          int64_t retry_ms);
+/* The same after a try that failed. */
 void kinf__series_try_later(struct kinf__series_set *set, struct kinf__series *series,
-                            int64_t retry_ms);
+                            int64_t retry_ms, bool has_hung);
+/* When the next try is of another one of its namespace whose last try hung, as this one's would; 0:
+ * there is none. */
+int64_t kinf__series_hung_until_ms(const struct kinf__series_set *set,
+                                   const struct kinf__series *series);
 /* When the next try of any is; KINF__NEVER_MS: none waits. */
 int64_t kinf__series_retry_ms(const struct kinf__series_set *set);
 /* The first one whose next try is at hand, or NULL. It waits on until it was told, is put off or

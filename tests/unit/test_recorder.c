@@ -247,6 +247,29 @@ static void a_namespace_that_fails_is_in_the_way_of_no_other(void **state)
     kinf_object_unref(bad);
 }
 
+static void a_namespace_that_hangs_holds_up_others_once(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *bad = put_in_namespace(stage, "bad");
+    int64_t begin_ms = kinf__clock_now_ms();
+    char reason[16];
+
+    must(stage, kinf_fake_fault(stage->fake, "create events.events.k8s.io hang namespace=bad",
+                                &stage->err));
+    for (int i = 0; i < 5; i++) {
+        snprintf(reason, sizeof reason, "R%d", i);
+        record_about(stage, bad, reason, i);
+    }
+    record(stage, "Happened", 0);
+    advance_until_over(stage, 1);
+    assert_int_equal(status_of(stage).n_sent, 1);
+    assert_true(kinf__clock_now_ms() - begin_ms < 20000);
+    kinf_fake_clear_faults(stage->fake);
+    advance_until_over(stage, 6);
+    assert_int_equal(status_of(stage).n_sent, 6);
+    kinf_object_unref(bad);
+}
+
 static void what_waits_for_its_next_try_is_sent_at_the_end(void **state)
 {
     struct stage *stage = *state;
@@ -522,6 +545,7 @@ int main(void)
         TEST(what_is_too_much_is_dropped_and_counted),
         TEST(a_server_that_is_away_for_a_while_is_told_later),
         TEST(a_namespace_that_fails_is_in_the_way_of_no_other),
+        TEST(a_namespace_that_hangs_holds_up_others_once),
         TEST(what_waits_for_its_next_try_is_sent_at_the_end),
         TEST(the_next_try_waits_as_long_as_the_server_says_but_a_minute_at_most),
         TEST(what_fails_for_a_minute_and_a_half_is_given_up),

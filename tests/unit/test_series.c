@@ -154,14 +154,14 @@ static void what_failed_waits_for_its_next_try_and_is_counted_on(void **state)
     (void)state;
     kinf__series_set_init(&set);
     series = add(&set, "a", "R", 0);
-    kinf__series_try_later(&set, series, 1000);
+    kinf__series_try_later(&set, series, 1000, false);
     assert_ptr_equal(add(&set, "a", "R", 10), series);
     assert_int_equal(series->seen.count, 2);
     assert_false(kinf__series_is_urgent(series));
     assert_null(kinf__series_retry(&set, 999));
     assert_ptr_equal(kinf__series_retry(&set, 1000), series);
     /* Until then it is not due, for however long the server was not told. */
-    kinf__series_try_later(&set, series, 10 * KINF__SERIES_REFRESH_MS);
+    kinf__series_try_later(&set, series, 10 * KINF__SERIES_REFRESH_MS, false);
     assert_int_equal(series->n_tries, 2);
     assert_null(kinf__series_due(&set, 2 * KINF__SERIES_REFRESH_MS, false));
     assert_ptr_equal(kinf__series_due(&set, 2000, true), series);
@@ -186,8 +186,8 @@ static void next_tries_come_by_their_times(void **state)
     for (size_t i = 0; i < KINF__ARRAY_LEN(times); i++) {
         snprintf(name, sizeof name, "n%zu", i);
         series[i] = add(&set, name, "R", 0);
-        kinf__series_try_later(&set, series[i], 1);
-        kinf__series_try_later(&set, series[i], times[i]);
+        kinf__series_try_later(&set, series[i], 1, false);
+        kinf__series_try_later(&set, series[i], times[i], false);
     }
     for (size_t i = 0; i < KINF__ARRAY_LEN(times); i++) {
         struct kinf__series *next = series[order[i]];
@@ -200,6 +200,31 @@ static void next_tries_come_by_their_times(void **state)
             kinf__series_drop(&set, next);
     }
     assert_null(kinf__series_retry(&set, 100));
+    kinf__series_set_release(&set);
+}
+
+static void of_a_namespace_that_hangs_one_is_tried(void **state)
+{
+    struct kinf__series_set set;
+    struct kinf__series *a, *b;
+
+    (void)state;
+    kinf__series_set_init(&set);
+    a = add(&set, "a", "R", 0);
+    b = add(&set, "b", "R", 0);
+    kinf__series_try_later(&set, a, 1000, false);
+    assert_int_equal(kinf__series_hung_until_ms(&set, b), 0);
+    kinf__series_try_later(&set, a, 2000, true);
+    assert_int_equal(kinf__series_hung_until_ms(&set, a), 0);
+    assert_int_equal(kinf__series_hung_until_ms(&set, b), 2000);
+    kinf__series_put_off(&set, b, 2000);
+    assert_int_equal(b->n_tries, 0);
+    assert_ptr_equal(kinf__series_retry(&set, 2000), a);
+    kinf__series_told(a, 2000);
+    assert_ptr_equal(kinf__series_retry(&set, 2000), b);
+    assert_int_equal(kinf__series_hung_until_ms(&set, b), 0);
+    kinf__series_try_later(&set, a, 3000, false);
+    assert_int_equal(kinf__series_hung_until_ms(&set, b), 0);
     kinf__series_set_release(&set);
 }
 
@@ -344,6 +369,7 @@ int main(void)
         cmocka_unit_test(of_too_many_the_one_that_was_silent_for_longest_goes),
         cmocka_unit_test(what_failed_waits_for_its_next_try_and_is_counted_on),
         cmocka_unit_test(next_tries_come_by_their_times),
+        cmocka_unit_test(of_a_namespace_that_hangs_one_is_tried),
         cmocka_unit_test(an_event_has_all_that_the_server_asks_for),
         cmocka_unit_test(long_notes_are_cut_between_characters),
         cmocka_unit_test(notes_that_are_no_utf8_are_as_long_as_the_server_reads_them),

@@ -6,7 +6,8 @@
  * what is too much is dropped and counted, and so is what the server refuses (no rights, a namespace
  * that goes away). What fails otherwise is tried again, up to twelve times in some 90 seconds, or more
  * slowly if the server asks for it (Retry-After, a minute at most), and as long as it takes while no
- * server can be reached; what else is recorded is sent meanwhile.
+ * server can be reached; what else is recorded is sent meanwhile. Of a namespace in which requests hang
+ * one event is tried each minute, for ten seconds, and the others wait for it.
  *
  * Events that differ in note and resourceVersion alone are one series: the first is created, the
  * second makes it a series of two, and how many there were then is written when six minutes have
