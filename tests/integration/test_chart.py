@@ -225,7 +225,7 @@ class ChartTest(unittest.TestCase):
     def test_what_is_not_configured_needs_no_rights(self):
         resources = [{"resource": "widgets.example.com", "namespaces": ["default"]}]
         objects = rendered("mine", *values(mode="daemonset", listen=False, **{"config.resources": resources}))
-        self.assertEqual(rights_of(objects), {("example.com", "widgets", verb) for verb in ("get", "list", "watch")})
+        self.assertEqual(rights_of(objects), {("example.com", "widgets", verb) for verb in ("list", "watch")})
 
     def test_names_of_resources_become_rights(self):
         self.addCleanup(cluster().kubectl, "delete", "clusterrole,clusterrolebinding", "-l",

@@ -85,7 +85,7 @@ namespace: {{ .Release.Namespace }}
 {{- define "kinformerd.rule" -}}
 - apiGroups: [{{ include "kinformerd.group" . | quote }}]
   resources: [{{ first (splitList "." .) | quote }}]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 {{- end }}
 
 {{/* The name of a custom resource's definition; empty for a resource of Kubernetes' own. */}}
