@@ -1,6 +1,6 @@
 /*
  * Standing for election, one answer after another. Neighbours: lease.c reads and writes Leases,
- * elector.c has thread, clock and connection.
+ * elector_threads.c has thread, clock and connection.
  *
  * Where this differs from upstream it is more careful: time counts from when a renewal was sent, a
  * deleted Lease and one of our name that we have not written are waited out, and the number of the

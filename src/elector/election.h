@@ -1,6 +1,6 @@
 /*
  * What an elector asks the server next, and whether it leads: a state machine without I/O, clock or
- * randomness of its own. elector.c carries out what it says.
+ * randomness of its own. elector_threads.c carries out what it says.
  *
  * A try is a GET and perhaps a write, or of who holds the Lease one write alone, by what its last write
  * was answered with. Invariant: who holds it has written the Lease that `seen` was, or is about to find

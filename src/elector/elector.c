@@ -1,11 +1,7 @@
 /*
- * An elector's life: two threads around an election (election.h). The renewer asks the server; the
- * teller runs callbacks, so that neither a request that hangs keeps on_stopped waiting, nor a
- * callback a renewal. Without callbacks there is no teller.
- *
- * All of the election is under the lock, but never a request or a callback.
+ * An elector's life, and what it is asked. Neighbours: elector_threads.c has what goes on meanwhile.
  */
-#include "elector/elector.h"
+#include "elector/elector_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,13 +12,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/lock.h"
 #include "base/misuse.h"
-#include "base/thread.h"
-#include "elector/election.h"
 #include "object/object.h"
 #include "rest/client.h"
-#include "rest/http.h"
 #include "rest/url.h"
 
 #define LEASE_MS          15000
@@ -30,306 +22,7 @@
 #define RETRY_MS          2000
 #define TIME_MAX_MS       86400000
 #define IDENTITY_MAX      253
-#define RELEASE_MS        2000 /* of stop, at most */
-#define LOOK_MS           1000 /* between looks at the clock: waits do not count the machine's sleep */
 #define LOG_INTERVAL_MS   30000
-#define LEASE_MAX_BYTES   ((size_t)4 << 20)
-
-enum life { NOT_STARTED, RUNNING, STOPPING, STOPPED };
-
-struct kinf_elector {
-    /* constant after creation */
-    struct kinf_client *client;
-    struct kinf_elector_options options; /* without its strings */
-    char *name, *name_space, *identity;
-    char *set;                     /* of shards; NULL: there are none */
-    char *collection, *item, *all; /* targets; the last one lists those of the set */
-    struct kinf__waker stop;
-
-    /* owned by the renewer */
-    struct kinf__http *http;
-    uint64_t random;
-    char known_blocker[KINF__LEASE_NAME_SIZE]; /* the Lease that we wait for, as it was logged */
-    struct kinf__log_limit log_limit;
-
-    struct kinf__mutex lock;
-    struct kinf__cond changed;
-    /* guarded by lock */
-    enum life life;
-    unsigned n_controllers; /* that have joined */
-    bool is_theirs;         /* one of them has started it */
-    pthread_t renewer, teller;
-    bool has_teller;
-    bool is_over; /* the renewer is through */
-    struct kinf__election election;
-    int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
-    int64_t told_term;  /* by on_started, while the election's is_acting */
-    char told_leader[KINF_ELECTOR_IDENTITY_SIZE];
-    uint64_t n_terms, n_failures;
-    char reason[KINF_ERROR_MESSAGE_SIZE];
-};
-
-/* --- time --- */
-
-/* Until `until_ms`, or something changes, or it is worth a look. */
-static void wait_until(struct kinf_elector *elector, int64_t until_ms) KINF__REQUIRES(elector->lock)
-{
-    int64_t left_ms = kinf__clock_left_ms(kinf__clock_boot_ms(), until_ms);
-
-    if (left_ms != KINF__NEVER_MS && left_ms > LOOK_MS)
-        left_ms = LOOK_MS;
-    (void)kinf__cond_wait_until(&elector->changed, &elector->lock,
-                                kinf__clock_add_ms(kinf__clock_now_ms(), left_ms));
-}
-
-static bool leads(const struct kinf_elector *elector)
-{
-    return kinf__election_leads(&elector->election, kinf__clock_boot_ms());
-}
-
-/* --- the renewer --- */
-
-static uint64_t next_random(struct kinf_elector *elector)
-{
-    uint64_t z = elector->random += 0x9e3779b97f4a7c15U;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-}
-
-/* Without the lock: a log that is slow is no reason to answer late whether we lead. */
-static void log_lead(struct kinf_elector *elector, int64_t before, int64_t now)
-    KINF__REQUIRES(elector->lock)
-{
-    enum kinf_log_level level = elector->life == RUNNING ? KINF_LOG_WARN : KINF_LOG_INFO;
-
-    kinf__mutex_unlock(&elector->lock);
-    if (before >= 0)
-        KINF__LOG(KINF__LOG_ELECTOR, level, "leads no more lease=%s/%s term=%" PRId64,
-                  elector->name_space, elector->name, before);
-    if (now >= 0)
-        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO,
-                  "leads lease=%s/%s term=%" PRId64 " identity=%s", elector->name_space,
-                  elector->name, now, KINF__QUOTED(elector->identity));
-    kinf__mutex_lock(&elector->lock);
-}
-
-/* Logs and counts that we have begun or ceased to lead. */
-static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    int64_t term = leads(elector) ? elector->election.term : -1, before = elector->known_term;
-
-    if (term == before)
-        return;
-    elector->known_term = term;
-    elector->n_terms += term >= 0;
-    log_lead(elector, before, term);
-}
-
-/* Logs whom we begin to wait for. */
-static void note_blocker(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    const struct kinf__claim *claim =
-        kinf__election_blocker(&elector->election, kinf__clock_boot_ms());
-    const char *lease = claim != NULL ? claim->lease : "";
-    char holder[KINF_ELECTOR_IDENTITY_SIZE];
-
-    if (strcmp(lease, elector->known_blocker) == 0)
-        return;
-    snprintf(elector->known_blocker, sizeof elector->known_blocker, "%s", lease);
-    if (claim == NULL)
-        return;
-    memcpy(holder, claim->holder, sizeof holder);
-    kinf__mutex_unlock(&elector->lock);
-    KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO,
-              "waits for a part of its shard lease=%s/%s of=%s holder=%s", elector->name_space,
-              elector->name, elector->known_blocker, KINF__QUOTED(holder));
-    kinf__mutex_lock(&elector->lock);
-}
-
-/* What is a part of electing, and no trouble. */
-static bool is_usual(const struct kinf__election_step *step, int code)
-{
-    return code == KINF_ERR_STOPPED || (step->verb == KINF__ELECTION_GET
-                                            ? code == KINF_ERR_NOT_FOUND
-                                            : code == KINF_ERR_CONFLICT || code == KINF_ERR_EXISTS);
-}
-
-static void note_outcome(struct kinf_elector *elector, const struct kinf__election_step *step,
-                         int code, const struct kinf_error *err) KINF__REQUIRES(elector->lock)
-{
-    uint64_t n_suppressed;
-
-    if (code == 0)
-        elector->reason[0] = '\0';
-    if (code == 0 || is_usual(step, code))
-        return;
-    elector->n_failures++;
-    memcpy(elector->reason, err->message, sizeof elector->reason);
-    kinf__mutex_unlock(&elector->lock);
-    if (kinf__log_limit_pass(&elector->log_limit, kinf__clock_now_ms(), &n_suppressed))
-        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN,
-                  "request failed lease=%s/%s error=%s suppressed=%" PRIu64, elector->name_space,
-                  elector->name, KINF__QUOTED(err->message), n_suppressed);
-    kinf__mutex_lock(&elector->lock);
-}
-
-static int perform(struct kinf_elector *elector, const struct kinf__election_step *step,
-                   struct kinf__buffer *answer, struct kinf_error *err)
-{
-    static const char *const methods[] = { [KINF__ELECTION_GET] = "GET",
-                                           [KINF__ELECTION_LIST] = "GET",
-                                           [KINF__ELECTION_CREATE] = "POST",
-                                           [KINF__ELECTION_UPDATE] = "PUT" };
-    const char *const targets[] = { [KINF__ELECTION_GET] = elector->item,
-                                    [KINF__ELECTION_LIST] = elector->all,
-                                    [KINF__ELECTION_CREATE] = elector->collection,
-                                    [KINF__ELECTION_UPDATE] = elector->item };
-    struct kinf__http_body body = { answer, LEASE_MAX_BYTES, 0 };
-    const struct kinf__http_request request = {
-        .method = methods[step->verb],
-        .target = targets[step->verb],
-        .body = step->body,
-        /* At least one: 0 would be no limit. */
-        .total_timeout_ms = kinf__clock_left_ms(kinf__clock_boot_ms(), step->until_ms) + 1,
-        .on_head = kinf__http_body_begin,
-        .on_body = kinf__http_body_keep,
-        .ctx = &body,
-    };
-    int code = kinf__http_perform(elector->http, &request, err);
-
-    if (code < 0 && err->http_status == 0)
-        kinf__http_disconnect(elector->http);
-    return code;
-}
-
-/* 5xx: it may have happened all the same. */
-static bool is_refused(const struct kinf_error *err)
-{
-    return err->http_status >= 400 && err->http_status < 500;
-}
-
-/* One request, without the lock; `step` borrows from the election, which only this thread changes. */
-static void ask(struct kinf_elector *elector, const struct kinf__election_step *step)
-    KINF__REQUIRES(elector->lock)
-{
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-    int code;
-
-    kinf__mutex_unlock(&elector->lock);
-    code = perform(elector, step, &answer, &err);
-    kinf__mutex_lock(&elector->lock);
-    code = kinf__election_answer(&elector->election, kinf__clock_boot_ms(), next_random(elector),
-                                 code, is_refused(&err), kinf__buffer_str(&answer), &err);
-    if (elector->life != RUNNING)
-        kinf__election_resign(&elector->election);
-    kinf__cond_broadcast(&elector->changed);
-    note_outcome(elector, step, code, &err);
-    note_lead(elector);
-    note_blocker(elector);
-}
-
-static enum kinf__election_verb take_step(struct kinf_elector *elector)
-    KINF__REQUIRES(elector->lock)
-{
-    struct kinf__election_step step;
-
-    kinf__election_next(&elector->election, kinf__clock_boot_ms(), kinf__clock_wall_ms(),
-                        next_random(elector), &step);
-    note_lead(elector);
-    if (step.verb == KINF__ELECTION_WAIT)
-        wait_until(elector, step.until_ms);
-    else if (step.verb != KINF__ELECTION_DONE)
-        ask(elector, &step);
-    return step.verb;
-}
-
-/* What we had begun has ended: then others may begin. */
-static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    while (elector->election.is_acting)
-        wait_until(elector, KINF__NEVER_MS);
-    kinf__waker_clear(&elector->stop);
-    kinf__election_begin_release(&elector->election, kinf__clock_boot_ms() + RELEASE_MS);
-    while (take_step(elector) != KINF__ELECTION_DONE)
-        continue;
-}
-
-static void *renew(void *ctx)
-{
-    struct kinf_elector *elector = ctx;
-
-    kinf__mutex_lock(&elector->lock);
-    while (elector->life == RUNNING)
-        take_step(elector);
-    note_lead(elector);
-    if (elector->options.release_on_stop)
-        release_lease(elector);
-    elector->is_over = true;
-    kinf__cond_broadcast(&elector->changed);
-    kinf__mutex_unlock(&elector->lock);
-    return NULL;
-}
-
-/* --- the teller --- */
-
-static void tell_event(struct kinf_elector *elector, void (*on_event)(void *ctx))
-    KINF__REQUIRES(elector->lock)
-{
-    kinf__mutex_unlock(&elector->lock);
-    if (on_event != NULL)
-        on_event(elector->options.ctx);
-    kinf__mutex_lock(&elector->lock);
-}
-
-static void tell_leader(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    char leader[KINF_ELECTOR_IDENTITY_SIZE];
-
-    snprintf(leader, sizeof leader, "%s", kinf__election_leader(&elector->election));
-    memcpy(elector->told_leader, leader, sizeof leader);
-    kinf__mutex_unlock(&elector->lock);
-    if (elector->options.on_leader != NULL)
-        elector->options.on_leader(leader, elector->options.ctx);
-    kinf__mutex_lock(&elector->lock);
-}
-
-/* Tells one thing, or waits for one. Returns false when there will be none. */
-static bool tell_next(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
-{
-    bool is_leader = leads(elector);
-
-    if (elector->election.is_acting &&
-        (!is_leader || elector->election.term != elector->told_term)) {
-        tell_event(elector, elector->options.on_stopped);
-        elector->election.is_acting = false;
-        kinf__cond_broadcast(&elector->changed);
-    } else if (is_leader && !elector->election.is_acting) {
-        elector->election.is_acting = true;
-        elector->told_term = elector->election.term;
-        tell_event(elector, elector->options.on_started);
-    } else if (strcmp(kinf__election_leader(&elector->election), elector->told_leader) != 0) {
-        tell_leader(elector);
-    } else if (elector->is_over) {
-        return false;
-    } else {
-        wait_until(elector, is_leader ? elector->election.leads_until_ms : KINF__NEVER_MS);
-    }
-    return true;
-}
-
-static void *tell(void *ctx)
-{
-    struct kinf_elector *elector = ctx;
-
-    kinf__mutex_lock(&elector->lock);
-    while (tell_next(elector))
-        continue;
-    kinf__mutex_unlock(&elector->lock);
-    return NULL;
-}
 
 /* --- options --- */
 
@@ -558,11 +251,13 @@ static int start_threads(struct kinf_elector *elector, struct kinf_error *err)
     int failed = 0;
 
     if (has_callbacks(&elector->options)) {
-        failed = kinf__thread_start(&elector->teller, "kinf-elect-tell", tell, elector, err);
+        failed = kinf__thread_start(&elector->teller, "kinf-elect-tell", kinf__elector_tell,
+                                    elector, err);
         elector->has_teller = failed == 0;
     }
     if (failed == 0)
-        failed = kinf__thread_start(&elector->renewer, "kinf-elector", renew, elector, err);
+        failed = kinf__thread_start(&elector->renewer, "kinf-elector", kinf__elector_renew, elector,
+                                    err);
     return failed;
 }
 
@@ -575,18 +270,18 @@ static void end_teller(struct kinf_elector *elector) KINF__REQUIRES(elector->loc
         kinf__mutex_lock(&elector->lock);
     }
     elector->has_teller = false;
-    elector->life = STOPPED;
+    elector->life = KINF__ELECTOR_STOPPED;
     kinf__cond_broadcast(&elector->changed);
 }
 
 /* A teller that runs already has nothing to tell. */
 static void give_up_start(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
-    elector->life = STOPPING;
+    elector->life = KINF__ELECTOR_STOPPING;
     elector->is_over = true;
     end_teller(elector);
     elector->is_over = false;
-    elector->life = NOT_STARTED;
+    elector->life = KINF__ELECTOR_NOT_STARTED;
 }
 
 static int start_locked(struct kinf_elector *elector, struct kinf_error *err)
@@ -594,11 +289,11 @@ static int start_locked(struct kinf_elector *elector, struct kinf_error *err)
 {
     int failed;
 
-    if (elector->life != NOT_STARTED)
+    if (elector->life != KINF__ELECTOR_NOT_STARTED)
         return kinf__error_set(err, KINF_ERR_STATE, "the elector was started, or stopped, before");
     failed = start_threads(elector, err);
     if (failed == 0)
-        elector->life = RUNNING;
+        elector->life = KINF__ELECTOR_RUNNING;
     else
         give_up_start(elector);
     return failed;
@@ -623,7 +318,7 @@ static bool is_own_callback(const struct kinf_elector *elector)
 
 static void end_threads(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
-    elector->life = STOPPING;
+    elector->life = KINF__ELECTOR_STOPPING;
     kinf__election_resign(&elector->election);
     kinf__waker_set(&elector->stop);
     kinf__cond_broadcast(&elector->changed);
@@ -642,11 +337,11 @@ int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)
         kinf__mutex_unlock(&elector->lock);
         return kinf__misuse(err, KINF_ERR_STATE, "an elector is not stopped from its own callback");
     }
-    if (elector->life == RUNNING)
+    if (elector->life == KINF__ELECTOR_RUNNING)
         end_threads(elector);
-    while (elector->life == STOPPING)
-        wait_until(elector, KINF__NEVER_MS);
-    elector->life = STOPPED;
+    while (elector->life == KINF__ELECTOR_STOPPING)
+        kinf__elector_wait_until_locked(elector, KINF__NEVER_MS);
+    elector->life = KINF__ELECTOR_STOPPED;
     kinf__mutex_unlock(&elector->lock);
     return 0;
 }
@@ -656,7 +351,7 @@ int kinf__elector_join(struct kinf_elector *elector, struct kinf_error *err)
     int failed = 0;
 
     kinf__mutex_lock(&elector->lock);
-    if (elector->life > RUNNING)
+    if (elector->life > KINF__ELECTOR_RUNNING)
         failed = kinf__error_set(err, KINF_ERR_STATE, "the elector was stopped before");
     else
         elector->n_controllers++;
@@ -667,7 +362,8 @@ int kinf__elector_join(struct kinf_elector *elector, struct kinf_error *err)
 void kinf__elector_leave(struct kinf_elector *elector)
 {
     kinf__mutex_lock(&elector->lock);
-    if (--elector->n_controllers == 0 && elector->is_theirs && elector->life == RUNNING)
+    if (--elector->n_controllers == 0 && elector->is_theirs &&
+        elector->life == KINF__ELECTOR_RUNNING)
         end_threads(elector);
     kinf__mutex_unlock(&elector->lock);
 }
@@ -677,7 +373,7 @@ int kinf__elector_run(struct kinf_elector *elector, struct kinf_error *err)
     int failed = 0;
 
     kinf__mutex_lock(&elector->lock);
-    if (elector->life != RUNNING) {
+    if (elector->life != KINF__ELECTOR_RUNNING) {
         failed = start_locked(elector, err);
         elector->is_theirs = failed == 0;
     }
@@ -738,7 +434,7 @@ int64_t kinf__elector_due_ms(struct kinf_elector *elector)
     int64_t now_ms = kinf__clock_boot_ms(), due_ms = KINF__NEVER_MS;
 
     kinf__mutex_lock(&elector->lock);
-    if (elector->life == RUNNING)
+    if (elector->life == KINF__ELECTOR_RUNNING)
         due_ms = election->asked != KINF__ELECTION_WAIT || election->next_ms <= now_ms
                      ? 0
                      : kinf__clock_now_ms() + election->next_ms - now_ms;
@@ -768,7 +464,7 @@ static int fail_wait(struct kinf_elector *elector, struct kinf_error *err)
     const char *leader = kinf__election_leader(&elector->election);
     char reason[KINF_ERROR_MESSAGE_SIZE];
 
-    if (elector->life > RUNNING)
+    if (elector->life > KINF__ELECTOR_RUNNING)
         return kinf__error_set(err, KINF_ERR_STOPPED, "the elector is stopped");
     write_reason(elector, "; ", "the last request failed: ", reason);
     return kinf__error_set(err, KINF_ERR_TIMEOUT, "the Lease %s/%s is %s%s%s", elector->name_space,
@@ -784,9 +480,10 @@ int kinf_elector_wait(struct kinf_elector *elector, int64_t timeout_ms, struct k
     int failed = 0;
 
     kinf__mutex_lock(&elector->lock);
-    while (!leads(elector) && elector->life <= RUNNING && kinf__clock_boot_ms() < until_ms)
-        wait_until(elector, until_ms);
-    if (!leads(elector))
+    while (!kinf__elector_leads_locked(elector) && elector->life <= KINF__ELECTOR_RUNNING &&
+           kinf__clock_boot_ms() < until_ms)
+        kinf__elector_wait_until_locked(elector, until_ms);
+    if (!kinf__elector_leads_locked(elector))
         failed = fail_wait(elector, err);
     kinf__mutex_unlock(&elector->lock);
     return failed;
