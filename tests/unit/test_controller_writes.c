@@ -657,7 +657,7 @@ static int delete_until_it_is_gone(struct stage *stage, struct kinf_call *call,
     return kinf_call_delete(call, object, err);
 }
 
-/* The second try learns that it is gone, and the third call that it was. */
+/* C3: the second try learns that it is gone, and the third call sees that. */
 static void a_delete_whose_answer_was_lost_is_seen(void **state)
 {
     struct stage *stage = *state;
