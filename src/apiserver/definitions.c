@@ -1,10 +1,11 @@
 /*
  * Definitions in force: a resource in the store for each whose names are free, with the versions
  * that it says are served; and at the end of a definition, the end of its objects. Neighbours:
- * definitions_check.c says which are valid; verbs.c has them applied when they are written. What
- * takes waiting for readers, and what takes long, is the worker's.
+ * definitions_check.c says which are valid, definitions_names.c which names are free; verbs.c has
+ * them applied when they are written. What takes waiting for readers, and what takes long, is the
+ * worker's.
  */
-#include "apiserver/definitions.h"
+#include "apiserver/definitions_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +27,6 @@
 static struct kinf__resource *definitions_of(struct kinf__sim *sim)
 {
     return kinf__store_find(kinf__sim_store(sim), GROUP, "customresourcedefinitions");
-}
-
-static const char *text_of(const struct cJSON *definition, const char *name)
-{
-    return kinf__doc_text(definition, "spec", name, NULL);
-}
-
-static const char *name_of(const struct cJSON *definition, const char *name)
-{
-    return kinf__doc_text(definition, "spec", "names", name, NULL);
 }
 
 /* What it defines, if that is served; NULL: it is not. */
@@ -195,23 +186,45 @@ static int append_words(const struct cJSON *words, struct kinf__buffer *out)
     return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-static const char *subresources_of(const struct new_versions *versions)
-{
-    bool has_status = false, has_scale = false;
-
-    for (size_t i = 0; i < versions->n_items; i++) {
-        has_status = has_status || versions->items[i].has_status;
-        has_scale = has_scale || versions->items[i].has_scale;
-    }
-    return has_status && has_scale ? "status,scale"
-           : has_status            ? "status"
-           : has_scale             ? "scale"
-                                   : "";
-}
-
 static char *borrow(const char *text)
 {
     return (char *)(uintptr_t)text;
+}
+
+/* What it defines, under the names that are accepted. */
+struct description {
+    struct kinf__resource resource; /* whose texts are borrowed */
+    struct kinf__buffer short_names, categories;
+};
+
+static void description_release(struct description *description)
+{
+    kinf__buffer_release(&description->short_names);
+    kinf__buffer_release(&description->categories);
+}
+
+static int describe(const struct cJSON *definition, struct description *description)
+{
+    const struct cJSON *names = kinf__doc_find(definition, "status", "acceptedNames", NULL);
+
+    *description =
+        (struct description){ .short_names = KINF__BUFFER_INIT, .categories = KINF__BUFFER_INIT };
+    if (append_words(kinf__doc_get(names, "shortNames"), &description->short_names) < 0 ||
+        append_words(kinf__doc_get(names, "categories"), &description->categories) < 0)
+        return KINF_ERR_NO_MEMORY;
+    description->resource = (struct kinf__resource){
+        .group = borrow(text_of(definition, "group")),
+        .name = borrow(name_of(definition, "plural")),
+        .singular = borrow(kinf__doc_text(names, "singular", NULL)),
+        .kind = borrow(name_of(definition, "kind")),
+        .short_names = description->short_names.bytes,
+        .categories = description->categories.bytes,
+        .verbs = borrow(""),
+        .subresources = borrow("status,scale"), /* if the version has them */
+        .namespaced = strcmp(text_of(definition, "scope"), "Namespaced") == 0,
+        .is_custom = true,
+    };
+    return 0;
 }
 
 /* Consumes the schemas of the versions. */
@@ -219,30 +232,30 @@ static int add_resource(struct kinf__sim *sim, const struct cJSON *definition,
                         struct new_versions *versions, struct kinf__resource **ret_resource,
                         struct kinf_error *err)
 {
-    const struct cJSON *names = kinf__doc_find(definition, "spec", "names", NULL);
-    KINF__AUTO_BUFFER short_names = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER categories = KINF__BUFFER_INIT;
+    struct description description;
+    int failed = describe(definition, &description);
 
-    if (append_words(kinf__doc_get(names, "shortNames"), &short_names) < 0 ||
-        append_words(kinf__doc_get(names, "categories"), &categories) < 0) {
+    if (failed == 0) {
+        failed = kinf__store_add_resource(kinf__sim_store(sim), &description.resource,
+                                          versions->items, versions->n_items, ret_resource, err);
+    } else {
         free_versions(versions);
-        return kinf__error_no_memory(err);
+        failed = kinf__error_no_memory(err);
     }
-    return kinf__store_add_resource(
-        kinf__sim_store(sim),
-        &(struct kinf__resource){
-            .group = borrow(text_of(definition, "group")),
-            .name = borrow(name_of(definition, "plural")),
-            .singular = borrow(name_of(definition, "singular")),
-            .kind = borrow(name_of(definition, "kind")),
-            .short_names = short_names.bytes,
-            .categories = categories.bytes,
-            .verbs = borrow(""),
-            .subresources = borrow(subresources_of(versions)),
-            .namespaced = strcmp(text_of(definition, "scope"), "Namespaced") == 0,
-            .is_custom = true,
-        },
-        versions->items, versions->n_items, ret_resource, err);
+    description_release(&description);
+    return failed;
+}
+
+static int rename_resource(struct kinf__resource *resource, const struct cJSON *definition,
+                           struct kinf_error *err)
+{
+    struct description description;
+    int failed = describe(definition, &description);
+
+    if (failed == 0)
+        failed = kinf__resource_rename(resource, &description.resource);
+    description_release(&description);
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
 }
 
 /* The columns of its Tables. */
@@ -285,127 +298,26 @@ static int change(struct kinf__sim *sim, struct kinf__resource *resource,
                                       versions.n_items, err);
     /* The lock was given up: it may be another one, or none. */
     resource = resource_of(sim, definition);
-    return failed == 0 && resource != NULL ? publish(sim, resource, definition, err) : failed;
+    if (failed < 0 || resource == NULL)
+        return failed;
+    failed = rename_resource(resource, definition, err);
+    return failed == 0 ? publish(sim, resource, definition, err) : failed;
 }
-
-/* --- names --- */
-
-enum conflict {
-    PLURAL = 1,
-    SINGULAR = 2,
-    SHORT_NAMES = 4,
-    KIND = 8,
-    LIST_KIND = 16,
-};
-
-static unsigned conflicts_with(const struct kinf__resource *resource,
-                               const struct cJSON *definition)
-{
-    const struct cJSON *short_name;
-    char list_kind[KINF_NAME_MAX];
-    unsigned conflicts = 0;
-
-    snprintf(list_kind, sizeof list_kind, "%sList", resource->kind);
-    if (kinf__resource_is_called(resource, name_of(definition, "plural")))
-        conflicts |= PLURAL;
-    if (kinf__resource_is_called(resource, name_of(definition, "singular")))
-        conflicts |= SINGULAR;
-    cJSON_ArrayForEach(short_name, kinf__doc_find(definition, "spec", "names", "shortNames", NULL))
-    {
-        if (cJSON_IsString(short_name) &&
-            kinf__resource_is_called(resource, short_name->valuestring))
-            conflicts |= SHORT_NAMES;
-    }
-    if (strcmp(resource->kind, name_of(definition, "kind")) == 0)
-        conflicts |= KIND;
-    if (strcmp(list_kind, name_of(definition, "listKind")) == 0)
-        conflicts |= LIST_KIND;
-    return conflicts;
-}
-
-static unsigned find_conflicts(struct kinf__sim *sim, const struct cJSON *definition)
-{
-    unsigned conflicts = 0;
-
-    for (const struct kinf__resource *resource = NULL;
-         (resource = kinf__store_next(kinf__sim_store(sim), resource)) != NULL;) {
-        if (strcmp(resource->group, text_of(definition, "group")) == 0)
-            conflicts |= conflicts_with(resource, definition);
-    }
-    return conflicts;
-}
-
-static const struct {
-    enum conflict conflict;
-    const char *member;
-    const char *reason;
-} members[] = {
-    { PLURAL, "plural", "PluralConflict" },
-    { SINGULAR, "singular", "SingularConflict" },
-    { SHORT_NAMES, "shortNames", "ShortNamesConflict" },
-    { KIND, "kind", "KindConflict" },
-    { LIST_KIND, "listKind", "ListKindConflict" },
-};
 
 /* --- status --- */
-
-static int accept_names(struct cJSON *definition, unsigned conflicts)
-{
-    struct cJSON *status = kinf__doc_object(definition, "status"), *names;
-
-    if (status == NULL ||
-        kinf__doc_set(status, "acceptedNames",
-                      kinf__doc_dup(kinf__doc_find(definition, "spec", "names", NULL))) < 0)
-        return KINF_ERR_NO_MEMORY;
-    names = kinf__doc_get(status, "acceptedNames");
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
-        if ((conflicts & members[i].conflict) == 0)
-            continue;
-        kinf__doc_remove(names, members[i].member);
-        if ((members[i].conflict & (PLURAL | KIND)) != 0 &&
-            kinf__doc_set_text(names, members[i].member, "") < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
-}
-
-static int set_conditions(struct cJSON *definition, unsigned conflicts)
-{
-    struct kinf__condition accepted = { "NamesAccepted", "True", "NoConflicts",
-                                        "no conflicts found" };
-    struct kinf__condition established = { "Established", "True", "InitialNamesAccepted",
-                                           "the initial names have been accepted" };
-    char message[KINF_NAME_MAX + 32];
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
-        if ((conflicts & members[i].conflict) == 0)
-            continue;
-        snprintf(message, sizeof message, "\"%s\" is already in use",
-                 name_of(definition, members[i].member));
-        accepted = (struct kinf__condition){ "NamesAccepted", "False", members[i].reason, message };
-        established = (struct kinf__condition){ "Established", "False", "NotAccepted",
-                                                "not all names are accepted" };
-    }
-    return kinf__condition_set(definition, &accepted) != NULL &&
-                   kinf__condition_set(definition, &established) != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
-}
 
 static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_definition)
 {
     return kinf__verb_put(sim, definitions_of(sim), subresource, "kube-apiserver", take_definition);
 }
 
-static int write_status(struct kinf__sim *sim, const struct cJSON *definition, unsigned conflicts,
+/* Whoever has changed it meanwhile has written its status, too. */
+static int write_status(struct kinf__sim *sim, struct cJSON *take_definition,
                         struct kinf_error *err)
 {
-    KINF__AUTO_DOC *changed = kinf__doc_dup(definition);
-
-    if (changed == NULL || accept_names(changed, conflicts) < 0 ||
-        set_conditions(changed, conflicts) < 0)
-        return kinf__error_no_memory(err);
-    return replace(sim, "status", KINF__TAKE(changed)) < 0 ? kinf__error_no_memory(err) : 0;
+    return replace(sim, "status", take_definition) == KINF_ERR_NO_MEMORY
+               ? kinf__error_no_memory(err)
+               : 0;
 }
 
 static int serve(struct kinf__sim *sim, const struct cJSON *definition, struct kinf_error *err)
@@ -420,18 +332,21 @@ static int serve(struct kinf__sim *sim, const struct cJSON *definition, struct k
     return failed == 0 ? publish(sim, resource, definition, err) : failed;
 }
 
-/* Goes on where it stopped for want of memory. */
+/* What is served becomes what the definition says. Goes on where it stopped for want of memory. */
 static int establish(struct kinf__sim *sim, const struct cJSON *definition, struct kinf_error *err)
 {
     struct kinf__resource *resource = resource_of(sim, definition);
-    unsigned conflicts = resource == NULL ? find_conflicts(sim, definition) : 0;
+    unsigned conflicts = kinf__definition_find_conflicts(sim, definition, resource);
+    KINF__AUTO_DOC *accepted = kinf__doc_dup(definition);
     int failed = 0;
 
+    if (accepted == NULL || kinf__definition_accept_names(accepted, conflicts) < 0)
+        return kinf__error_no_memory(err);
     if (resource != NULL)
-        failed = publish(sim, resource, definition, err);
+        failed = change(sim, resource, accepted, err);
     else if (conflicts == 0)
-        failed = serve(sim, definition, err);
-    return failed == 0 ? write_status(sim, definition, conflicts, err) : failed;
+        failed = serve(sim, accepted, err);
+    return failed == 0 ? write_status(sim, KINF__TAKE(accepted), err) : failed;
 }
 
 int kinf__definition_apply(struct kinf__sim *sim, const struct cJSON *definition,
@@ -439,9 +354,9 @@ int kinf__definition_apply(struct kinf__sim *sim, const struct cJSON *definition
 {
     struct kinf__resource *resource = resource_of(sim, definition);
 
-    if (resource == NULL || !kinf__condition_is(definition, "NamesAccepted", "True"))
-        return establish(sim, definition, err);
-    return loses_version(resource, definition) ? 0 : change(sim, resource, definition, err);
+    return resource != NULL && loses_version(resource, definition)
+               ? 0
+               : establish(sim, definition, err);
 }
 
 /* --- the end --- */
@@ -613,10 +528,9 @@ static int follow(struct definitions *self, struct kinf__sim *sim, const struct 
 
     if (*kinf__doc_text(definition, "metadata", "deletionTimestamp", NULL) != '\0')
         return end(self, sim, definition);
-    if (!kinf__condition_is(definition, "NamesAccepted", "True"))
-        return establish(sim, definition, NULL);
-    return resource != NULL && loses_version(resource, definition)
-               ? change(sim, resource, definition, NULL)
+    return !kinf__condition_is(definition, "NamesAccepted", "True") ||
+                   (resource != NULL && loses_version(resource, definition))
+               ? establish(sim, definition, NULL)
                : 0;
 }
 

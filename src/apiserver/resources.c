@@ -180,6 +180,27 @@ void kinf__store_remove_resource(struct kinf__store *store, struct kinf__resourc
     resource_free(resource);
 }
 
+static void swap_texts(char **a, char **b)
+{
+    char *text = *a;
+
+    *a = *b;
+    *b = text;
+}
+
+int kinf__resource_rename(struct kinf__resource *resource, const struct kinf__resource *like)
+{
+    struct kinf__resource *named = resource_new(like);
+
+    if (named == NULL)
+        return KINF_ERR_NO_MEMORY;
+    swap_texts(&resource->singular, &named->singular);
+    swap_texts(&resource->short_names, &named->short_names);
+    swap_texts(&resource->categories, &named->categories);
+    resource_free(named);
+    return 0;
+}
+
 void kinf__store_pair(struct kinf__resource *a, struct kinf__resource *b, kinf__convert_cb *convert)
 {
     a->twin = b;

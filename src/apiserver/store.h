@@ -103,6 +103,10 @@ KINF_MUST_CHECK int kinf__store_add_resource(struct kinf__store *store,
                                              size_t n_versions,
                                              struct kinf__resource **ret_resource,
                                              struct kinf_error *err);
+/* Of a definition that changed: its singular, short names and categories are those of `like`, or what
+ * they were. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__resource_rename(struct kinf__resource *resource,
+                                          const struct kinf__resource *like);
 /* Two resources that are empty have the same objects from here on, each in its own form: what is
  * written to one is written to both. Of a change is told once, for the one that was written. */
 void kinf__store_pair(struct kinf__resource *a, struct kinf__resource *b,

@@ -1454,6 +1454,7 @@ def definition(group, plural="widgets", kind="Widget", scope="Namespaced", **ver
 
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def is_established(answer):
@@ -1653,6 +1654,84 @@ def custom_versions(ns):
         {**version, "served": version["name"] == "v1"} for version in two["spec"]["versions"]]}})
     yield get("stopped", t2 + "/one", until=lambda answer: answer.status == 404)
     yield get("still-v1", t1 + "/one")
+
+
+def is_on_discovery(name, value):
+    """Whether the first resource that a version lists says so."""
+    return lambda answer: answer.at("resources", 0, name) == value
+
+
+def is_serving(*versions):
+    """Whether these are what a group has."""
+    return lambda answer: {version["version"] for version in answer.at("versions") or ()} == set(versions)
+
+
+def is_judged(status, reason):
+    def judged(answer):
+        conditions = {one["type"]: one for one in answer.at("status", "conditions") or ()}
+        accepted = conditions.get("NamesAccepted", {})
+        return (accepted.get("status"), accepted.get("reason")) == (status, reason)
+    return judged
+
+
+def names_and_conditions(body):
+    status = body.get("status", {})
+    return {"names": status.get("acceptedNames"), "versions": status.get("storedVersions"), "conditions": sorted(
+        [one["type"], one["status"], one.get("reason")] for one in status.get("conditions") or ())}
+
+
+def served_of(group):
+    """Of aggregated discovery: what the versions of a group have, in short."""
+    def served(body):
+        return [{version["version"]: [[one["resource"], one.get("shortNames"), one.get("categories"), sorted(
+            sub["subresource"] for sub in one.get("subresources", ()))] for one in version["resources"]]
+            for version in item["versions"]} for item in body.get("items", ()) if item["metadata"].get("name") == group]
+    return served
+
+
+@scenario
+def custom_changes(ns):
+    """A definition that is served changes: so does what is served."""
+    group = "changes.example.com"
+    v1 = {"name": "v1", "served": True, "storage": True, "schema": WIDGET_SCHEMA}
+    v2 = {**v1, "name": "v2", "storage": False, "subresources": {"status": {}}}
+    scaled = {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}}
+    crd, t1, t2 = f"{CRDS}/widgets.{group}", where(group + "/v1", "widgets", ns), where(group + "/v2", "widgets", ns)
+    yield from define(definition(group), t1)
+    yield post(None, t1, widget("x", group + "/v1"))
+    yield merge(None, crd, {"spec": {"versions": [v1, v2]}})
+    yield get("discovery-new-version", "/apis/" + group, until=is_serving("v1", "v2"))
+    yield get("discovery-v2", f"/apis/{group}/v2", until=lambda answer: answer.status == 200)
+    yield get("get-v2", t2 + "/x", until=lambda answer: answer.status == 200)
+    yield merge("status-v2", t2 + "/x/status", {"status": {"phase": "there"}})
+    yield get("no-status-v1", t1 + "/x/status")
+    yield merge(None, crd, {"spec": {"versions": [{**v1, "subresources": scaled}, v2]}})
+    yield get("discovery-subresources", f"/apis/{group}/v1",
+              until=lambda answer: len(answer.at("resources") or ()) == 3)
+    yield get("status-v1", t1 + "/x/status", until=lambda answer: answer.status == 200)
+    yield merge("scale-v1", t1 + "/x/scale", {"spec": {"replicas": 7}})
+    yield merge(None, crd, {"spec": {"names": {"shortNames": ["wy", "wz"], "categories": ["all", "shop"],
+                                               "singular": "awidget"}}})
+    yield get("discovery-names", f"/apis/{group}/v1", until=is_on_discovery("shortNames", ["wy", "wz"]))
+    yield get("accepted-names", crd, look=names_and_conditions, until=lambda answer: answer.at(
+        "status", "acceptedNames", "singular") == "awidget")
+    yield get("discovery-aggregated", "/apis", AGGREGATED, look=served_of(group), until=lambda answer: "wz" in str(
+        served_of(group)(answer.body)))
+    yield from define(definition(group, "gadgets", "Gadget"), where(group + "/v1", "gadgets", ns))
+    yield merge(None, crd, {"spec": {"names": {"shortNames": ["gx"], "categories": ["all"]}}})
+    yield get("names-of-others", crd, look=names_and_conditions, until=is_judged("False", "ShortNamesConflict"))
+    yield get("discovery-names-of-others", f"/apis/{group}/v1", look=lambda body: sorted(
+        [one["name"], one.get("shortNames"), one.get("categories")] for one in body["resources"]),
+        until=lambda answer: "shop" not in str(answer.body))
+    yield merge(None, crd, {"spec": {"names": {"shortNames": ["wx"]}}})
+    yield get("own-names-again", crd, look=names_and_conditions, until=is_judged("True", "NoConflicts"))
+    yield merge(None, crd, {"spec": {"versions": [{**v1, "subresources": scaled}, {**v2, "served": False}]}})
+    yield get("discovery-without-v2", "/apis/" + group, until=is_serving("v1"))
+    yield get("discovery-no-v2", f"/apis/{group}/v2", until=lambda answer: answer.status == 404)
+    yield get("no-v2", t2 + "/x", until=lambda answer: answer.status == 404)
+    yield merge(None, crd, {"spec": {"versions": [{**v1, "subresources": scaled}, v2]}})
+    yield get("discovery-v2-again", "/apis/" + group, until=is_serving("v1", "v2"))
+    yield get("get-v2-again", t2 + "/x", until=lambda answer: answer.status == 200)
 
 
 @scenario
@@ -1925,7 +2004,6 @@ def reviews(ns):
 GROUPS = {"apps", "batch", "autoscaling", "policy", "networking.k8s.io", "discovery.k8s.io", "coordination.k8s.io",
           "events.k8s.io", "rbac.authorization.k8s.io", "storage.k8s.io", "apiextensions.k8s.io",
           "apiregistration.k8s.io", "scheduling.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def only_groups(body):

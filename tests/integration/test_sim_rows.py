@@ -1,4 +1,4 @@
-"""Some 1,300 requests, most of them writes, to the API server and to kinformer-sim: the same answers, or a listed reason.
+"""Some 1,600 requests, most of them writes, to the API server and to kinformer-sim: the same answers, or a listed reason.
 
     python3 test_sim_rows.py --only 'configmap/patch-*' --show
 

@@ -54,6 +54,16 @@ static bool is_served(struct kinf__sim *sim, const char *version)
     return is_served;
 }
 
+static bool is_called(struct kinf__sim *sim, const char *spelling)
+{
+    bool is_called;
+
+    kinf__store_lock(kinf__sim_store(sim));
+    is_called = kinf__store_find_spelling(kinf__sim_store(sim), spelling) != NULL;
+    kinf__store_unlock(kinf__sim_store(sim));
+    return is_called;
+}
+
 /* --- what is valid --- */
 
 #define SHOWN(name, storage)                                                                       \
@@ -228,6 +238,43 @@ static void names_are_the_first_ones(void **state)
     test_must_create(*state, "foozs.a.example.com", "{'metadata':{'name':'f'}}");
 }
 
+static void names_that_change_are_served(void **state)
+{
+    test_must_create(*state, DEFINITIONS, FOO(V1));
+    test_must_merge(*state, DEFINITIONS, NAME, "",
+                    "{'spec':{'names':{'singular':'fooling','shortNames':['fa','fb'],"
+                    "'categories':['all']}}}");
+    assert_true(is_called(*state, "fb"));
+    assert_true(is_called(*state, "fooling"));
+    test_expect(*state, DEFINITIONS, NAME, "status.acceptedNames",
+                "{'plural':'foos','singular':'fooling','kind':'Foo','listKind':'FooList',"
+                "'shortNames':['fa','fb'],'categories':['all']}");
+    test_must_merge(*state, DEFINITIONS, NAME, "", "{'spec':{'names':{'shortNames':null}}}");
+    assert_false(is_called(*state, "fb"));
+}
+
+/* It is served on by those that it had. */
+static void names_of_others_are_not_taken(void **state)
+{
+    static const char other[] =
+        "{'metadata':{'name':'bars.a.example.com'},'spec':{'group':'a.example.com','scope':"
+        "'Namespaced','names':{'plural':'bars','kind':'Bar','shortNames':['ba']},"
+        "'versions':[" V1 "]}}";
+
+    test_must_create(*state, DEFINITIONS, other);
+    test_must_create(*state, DEFINITIONS, FOO(V1));
+    test_must_merge(*state, DEFINITIONS, NAME, "", "{'spec':{'names':{'shortNames':['fa']}}}");
+    test_must_merge(*state, DEFINITIONS, NAME, "", "{'spec':{'names':{'shortNames':['ba']}}}");
+    test_expect(*state, DEFINITIONS, NAME, "status.acceptedNames.shortNames", "['fa']");
+    test_expect(*state, DEFINITIONS, NAME, "status.conditions.0.reason", "'ShortNamesConflict'");
+    test_expect(*state, DEFINITIONS, NAME, "status.conditions.1.status", "'True'");
+    assert_true(is_called(*state, "fa"));
+    test_must_delete(*state, DEFINITIONS, "bars.a.example.com", KINF__PROPAGATION_DEFAULT);
+    test_sim_settle(*state);
+    test_expect(*state, DEFINITIONS, NAME, "status.acceptedNames.shortNames", "['ba']");
+    assert_true(is_called(*state, "ba"));
+}
+
 /* --- the end --- */
 
 static void a_definition_goes_after_its_objects(void **state)
@@ -354,6 +401,50 @@ static int code_of(struct kinf__sim *sim, const char *target)
     return code;
 }
 
+/* Whether what discovery says of a version has this text. */
+static bool is_discovered(struct kinf__sim *sim, const char *version, const char *text)
+{
+    const struct kinf__answer *answer;
+    struct kinf__exchange *exchange;
+    char target[64];
+    bool is_there;
+
+    snprintf(target, sizeof target, "/apis/a.example.com/%s", version);
+    exchange = get(sim, target, &answer);
+    is_there = memmem(answer->body.bytes, answer->body.len, text, strlen(text)) != NULL;
+    kinf__exchange_free(exchange);
+    return is_there;
+}
+
+static void discovery_follows_the_definition(void **state)
+{
+#define WITH(version, storage, subresources)                                                       \
+    "{'name':'" version "','served':true,'storage':" storage ",'subresources':{" subresources      \
+    "}," OPEN "}"
+    test_must_create(*state, DEFINITIONS, FOO(V1));
+    assert_false(is_discovered(*state, "v1", "\"foos/status\""));
+    test_must_merge(
+        *state, DEFINITIONS, NAME, "",
+        "{'spec':{'names':{'shortNames':['fa'],'categories':['all']},'versions':[" WITH(
+            "v1", "true", "'status':{}") "," WITH("v2", "false",
+                                                  "'scale':{'specReplicasPath':'.spec.n','"
+                                                  "statusReplicasPath':'.status.n'}") "]}}");
+    assert_true(is_discovered(*state, "v1", "\"foos/status\""));
+    assert_false(is_discovered(*state, "v1", "\"foos/scale\""));
+    assert_false(is_discovered(*state, "v2", "\"foos/status\""));
+    assert_true(is_discovered(*state, "v2", "\"foos/scale\""));
+    assert_true(is_discovered(*state, "v2", "\"shortNames\":[\"fa\"]"));
+    assert_true(is_discovered(*state, "v2", "\"categories\":[\"all\"]"));
+    test_must_merge(*state, DEFINITIONS, NAME, "",
+                    "{'spec':{'names':{'shortNames':['fb']},'versions':[" V1
+                    ",{'name':'v2','served':false,'storage':false," OPEN "}]}}");
+    test_sim_settle(*state);
+    assert_true(is_discovered(*state, "v1", "\"shortNames\":[\"fb\"]"));
+    assert_false(is_discovered(*state, "v1", "\"foos/status\""));
+    assert_int_equal(code_of(*state, "/apis/a.example.com/v2"), 404);
+#undef WITH
+}
+
 #define FOOS(version) "/apis/a.example.com/" version "/namespaces/default/foos"
 
 /* A watch of one version, and what an informer would make of it. */
@@ -463,6 +554,9 @@ int main(void)
         T(a_version_that_stored_objects_stays_in_the_definition),
         T(the_status_is_a_subresource_where_it_is_defined_so),
         T(names_are_the_first_ones),
+        T(names_that_change_are_served),
+        T(names_of_others_are_not_taken),
+        T(discovery_follows_the_definition),
         T(a_definition_goes_after_its_objects),
         T(a_definition_may_come_again),
         T(a_definition_of_which_nothing_is_served_is_only_a_record),
