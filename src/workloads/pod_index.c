@@ -18,6 +18,8 @@ const struct kinf__work_type kinf__work_types[] = {
     [KINF__WORK_STATEFULSET] = { "apps", "apps/v1", "statefulsets", "StatefulSet" },
     [KINF__WORK_DAEMONSET] = { "apps", "apps/v1", "daemonsets", "DaemonSet" },
     [KINF__WORK_JOB] = { "batch", "batch/v1", "jobs", "Job" },
+    [KINF__WORK_CLAIM] = { "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim" },
+    [KINF__WORK_VOLUME] = { "", "v1", "persistentvolumes", "PersistentVolume" },
 };
 
 /* --- what an object says --- */

@@ -24,6 +24,8 @@ enum kinf__work_kind {
     KINF__WORK_STATEFULSET,
     KINF__WORK_DAEMONSET,
     KINF__WORK_JOB,
+    KINF__WORK_CLAIM,
+    KINF__WORK_VOLUME,
     KINF__N_WORK_KINDS
 };
 

@@ -1,7 +1,7 @@
 /*
  * The controller itself: notes what changed, keeps the index and the queue, and lets one key after
  * the other be reconciled. Neighbours: pods.c, nodes.c, replicasets.c, deployments.c,
- * statefulsets.c, daemonsets.c and jobs.c do that, template.c makes what they write.
+ * statefulsets.c, daemonsets.c, jobs.c and protection.c do that, template.c makes what they write.
  *
  * Notes are cheap and never fail: if one cannot be kept, the index is lost and made anew from what
  * is stored. So it is at the beginning, too.
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "apiserver/meta_text.h"
 #include "workloads/workloads_priv.h"
 
 #define PORTION  25   /* keys before others get the lock */
@@ -107,6 +108,17 @@ static void note_host(struct kinf__workloads *workloads, const char *name,
         again(workloads, KINF__WORK_NODE, name, 0);
 }
 
+/* Those that a pod has used which is gone. */
+static void note_claims(struct kinf__workloads *workloads, const struct kinf_object *pod)
+{
+    char claim[2 * KINF_NAME_MAX];
+
+    for (size_t i = 0; kinf__pod_get_claim(pod, i, claim); i++) {
+        if (claim[0] != '\0')
+            again(workloads, KINF__WORK_CLAIM, claim, 0);
+    }
+}
+
 static void note_key(struct kinf__workloads *workloads, enum kinf__work_kind kind, const char *key,
                      const struct kinf_object *object)
 {
@@ -114,7 +126,8 @@ static void note_key(struct kinf__workloads *workloads, enum kinf__work_kind kin
         note_member(workloads, kind, key, object);
     else if (kind == KINF__WORK_NODE)
         note_host(workloads, key, object);
-    else
+    else if ((kind != KINF__WORK_CLAIM && kind != KINF__WORK_VOLUME) ||
+             kinf__meta_text_is_going(object))
         again(workloads, kind, key, 0);
 }
 
@@ -129,6 +142,8 @@ static void note(struct kinf__controller *controller, struct kinf__resource *res
             note_key(workloads, (enum kinf__work_kind)kind,
                      kinf_object_key(object != NULL ? object : old), object);
     }
+    if (object == NULL && !workloads->is_lost && workloads->resources[KINF__WORK_POD] == resource)
+        note_claims(workloads, old);
 }
 
 /* --- working --- */
@@ -178,6 +193,8 @@ static int reconcile(struct kinf__work *work)
         [KINF__WORK_STATEFULSET] = kinf__reconcile_statefulset,
         [KINF__WORK_DAEMONSET] = kinf__reconcile_daemonset,
         [KINF__WORK_JOB] = kinf__reconcile_job,
+        [KINF__WORK_CLAIM] = kinf__reconcile_claim,
+        [KINF__WORK_VOLUME] = kinf__reconcile_volume,
     };
     int failed = reconcilers[work->kind](work);
 

@@ -131,6 +131,12 @@ KINF_MUST_CHECK int kinf__reconcile_deployment(struct kinf__work *work);
 KINF_MUST_CHECK int kinf__reconcile_statefulset(struct kinf__work *work);
 KINF_MUST_CHECK int kinf__reconcile_daemonset(struct kinf__work *work);
 KINF_MUST_CHECK int kinf__reconcile_job(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_claim(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_volume(struct kinf__work *work);
+
+/* protection.c: the claim that the pod's volume `i` is of, as a key; "": it is of none. False: there
+ * are not so many volumes. */
+bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[2 * KINF_NAME_MAX]);
 
 /* For whoever has made none, and wants to see pods run. */
 KINF_MUST_CHECK int kinf__make_first_node(struct kinf__workloads *workloads);

@@ -694,6 +694,78 @@ static void want_of_memory_is_survived(void **state)
     }
 }
 
+/* --- what is protected --- */
+
+static void add_pod_with_claim(struct worked *worked, const char *name, const char *scheduler)
+{
+    char text[512];
+
+    snprintf(text, sizeof text,
+             "{'metadata':{'name':'%s','namespace':'default'},'spec':{'schedulerName':'%s',"
+             "'containers':[{'name':'c','image':'i'}],'volumes':[{'name':'e','emptyDir':{}},"
+             "{'name':'d','persistentVolumeClaim':{'claimName':'data'}}]}}",
+             name, scheduler);
+    worked_create(worked, "", "pods", text);
+}
+
+static bool is_there(struct worked *worked, const char *resource, const char *key)
+{
+    struct cJSON *tree = worked_get(worked, "", resource, key);
+
+    cJSON_Delete(tree);
+    return tree != NULL;
+}
+
+static void claims_go_after_the_pods_that_use_them(void **state)
+{
+    struct worked worked;
+
+    (void)state;
+    init_with_nodes(&worked);
+    worked_create(&worked, "", "persistentvolumeclaims",
+                  "{'metadata':{'name':'data','namespace':'default'},'spec':{'accessModes':["
+                  "'ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}");
+    add_pod_with_claim(&worked, "a", "default-scheduler");
+    add_pod_with_claim(&worked, "b", "default-scheduler");
+    add_pod_with_claim(&worked, "waits", "nobody");
+    worked_run(&worked, WHILE_MS);
+    worked_delete(&worked, "", "persistentvolumeclaims", "default/data");
+    worked_run(&worked, WHILE_MS);
+    assert_true(is_there(&worked, "persistentvolumeclaims", "default/data"));
+    worked_delete(&worked, "", "pods", "default/a");
+    worked_run(&worked, WHILE_MS);
+    assert_false(is_there(&worked, "pods", "default/a"));
+    assert_true(is_there(&worked, "persistentvolumeclaims", "default/data"));
+    worked_delete(&worked, "", "pods", "default/b");
+    worked_run(&worked, WHILE_MS);
+    assert_true(is_there(&worked, "pods", "default/waits"));
+    assert_false(is_there(&worked, "persistentvolumeclaims", "default/data"));
+    worked_release(&worked);
+}
+
+static void volumes_go_unless_they_are_bound(void **state)
+{
+    static const char volume[] = "{'metadata':{'name':'v'},'spec':{'capacity':{'storage':'1Gi'},"
+                                 "'accessModes':['ReadWriteOnce'],'hostPath':{'path':'/x'}}}";
+    struct worked worked;
+
+    (void)state;
+    init_with_nodes(&worked);
+    worked_create(&worked, "", "persistentvolumes", volume);
+    worked_delete(&worked, "", "persistentvolumes", "v");
+    worked_run(&worked, WHILE_MS);
+    assert_false(is_there(&worked, "persistentvolumes", "v"));
+    worked_create(&worked, "", "persistentvolumes", volume);
+    worked_merge_status(&worked, "", "persistentvolumes", "v", "{'status':{'phase':'Bound'}}");
+    worked_delete(&worked, "", "persistentvolumes", "v");
+    worked_run(&worked, WHILE_MS);
+    assert_true(is_there(&worked, "persistentvolumes", "v"));
+    worked_merge_status(&worked, "", "persistentvolumes", "v", "{'status':{'phase':'Released'}}");
+    worked_run(&worked, WHILE_MS);
+    assert_false(is_there(&worked, "persistentvolumes", "v"));
+    worked_release(&worked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -715,6 +787,8 @@ int main(void)
         cmocka_unit_test(daemonsets_have_a_pod_on_each_node),
         cmocka_unit_test(jobs_complete),
         cmocka_unit_test(finalizers_keep_pods_that_have_ended),
+        cmocka_unit_test(claims_go_after_the_pods_that_use_them),
+        cmocka_unit_test(volumes_go_unless_they_are_bound),
         cmocka_unit_test(events_are_told_and_do_not_pile_up),
         cmocka_unit_test(generated_clusters_leave_nothing_to_do),
         cmocka_unit_test(want_of_memory_is_survived),
