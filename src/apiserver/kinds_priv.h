@@ -95,7 +95,7 @@ kinf__check_cb kinf__namespace_check_fields, kinf__quota_check, kinf__lease_chec
 KINF_MUST_CHECK int kinf__event_rename(struct cJSON *object);
 
 /* kinds_storage.c */
-kinf__rule_cb kinf__volume_create, kinf__volume_claim_create;
+kinf__rule_cb kinf__volume_create, kinf__volume_claim_create, kinf__volume_claim_update;
 kinf__check_cb kinf__volume_check, kinf__volume_claim_check;
 
 /* definitions_check.c */

@@ -668,6 +668,82 @@ def update_immutable(ns):
         "regarding": {"uid": "u"}, "related": {"name": "y"}, "deprecatedSource": {"host": "h"}})
 
 
+@scenario
+def claims(ns):
+    """What of a claim may change, before it is bound and afterwards."""
+    c = where("v1", "persistentvolumeclaims", ns)
+
+    def claim(name="x", **spec):
+        return thing("v1", "PersistentVolumeClaim", name, spec={**CLAIM, **spec})
+
+    def size(storage):
+        return {"spec": {"resources": {"requests": {"storage": storage}}}}
+    for name, more in (("fixed-" + ns, {}), ("grows-" + ns, {"allowVolumeExpansion": True})):
+        yield post(None, where(STORAGE, "storageclasses"), thing(STORAGE, "StorageClass", name,
+                                                                 provisioner="example.com/p", **more))
+    yield post(None, c, claim(storageClassName="grows-" + ns))
+    yield merge("kept-grow-pending", c + "/x", size("2Gi"))
+    yield merge("kept-shrink-pending", c + "/x", size("500Mi"))
+    yield merge("kept-modes", c + "/x", {"spec": {"accessModes": ["ReadWriteMany"]}})
+    yield merge("kept-selector", c + "/x", {"spec": {"selector": SELECTOR}})
+    yield merge("kept-mode", c + "/x", {"spec": {"volumeMode": "Block"}})
+    yield merge("kept-class", c + "/x", {"spec": {"storageClassName": "fixed-" + ns}})
+    yield merge("kept-no-class", c + "/x", {"spec": {"storageClassName": None}})
+    yield merge("kept-limits", c + "/x", {"spec": {"resources": {"limits": {"storage": "3Gi"}}}})
+    yield merge("label", c + "/x", {"metadata": {"labels": {"a": "b"}}})
+    yield merge("volume", c + "/x", {"spec": {"volumeName": "v"}})
+    yield merge("kept-other-volume", c + "/x", {"spec": {"volumeName": "w"}})
+    yield merge("kept-attributes", c + "/x", {"spec": {"volumeAttributesClassName": "gold"}})
+    yield merge("kept-other-attributes", c + "/x", {"spec": {"volumeAttributesClassName": "silver"}})
+    yield merge("no-attributes", c + "/x", {"spec": {"volumeAttributesClassName": None}})
+    yield merge("bind", c + "/x/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"},
+                                                     "accessModes": ["ReadWriteOnce"]}})
+    yield merge("grow", c + "/x", size("2Gi"))
+    yield merge("shrink-to-capacity", c + "/x", size("1Gi"))
+    yield merge("shrink-above-capacity", c + "/x", size("1500Mi"))
+    yield merge("kept-bound-mode", c + "/x", {"spec": {"volumeMode": "Block"}})
+    yield merge("status-negative", c + "/x/status", {"status": {"capacity": {"storage": "-1Gi"}}})
+    for name, more in (("fixed", {"storageClassName": "fixed-" + ns}), ("classless", {}),
+                       ("lost", {"storageClassName": "nowhere"})):
+        yield post(None, c, claim(name, **more))
+        yield merge(None, f"{c}/{name}/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}})
+        yield merge("grow-" + name, f"{c}/{name}", size("2Gi"))
+        yield merge("kept-class-of-" + name, f"{c}/{name}", {"spec": {"storageClassName": "grows-" + ns}})
+    yield merge("kept-late-class", c + "/classless", {"spec": {"storageClassName": "late"}})
+    yield delete("delete", c + "/x")
+    yield get("deleted", c + "/x")
+    yield merge("let-go", c + "/x", {"metadata": {"finalizers": None}})
+    yield get("gone", c + "/x")
+
+
+@scenario
+def volumes(ns):
+    """What of a volume may change."""
+    v, name = where("v1", "persistentvolumes"), "v-" + ns
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/tmp/x"}}
+    yield post("create", v, thing("v1", "PersistentVolume", name, spec=spec))
+    v = f"{v}/{name}"
+    yield merge("kept-path", v, {"spec": {"hostPath": {"path": "/tmp/y"}}})
+    yield merge("kept-other-source", v, {"spec": {"hostPath": None, "nfs": {"server": "s", "path": "/p"}}})
+    yield merge("kept-second-source", v, {"spec": {"nfs": {"server": "s", "path": "/p"}}})
+    yield merge("kept-no-source", v, {"spec": {"hostPath": None}})
+    yield merge("mode", v, {"spec": {"volumeMode": "Block"}})
+    yield merge("capacity", v, {"spec": {"capacity": {"storage": "2Gi"}}})
+    yield merge("modes", v, {"spec": {"accessModes": ["ReadWriteMany"]}})
+    yield merge("policy", v, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+    yield merge("class", v, {"spec": {"storageClassName": "c"}})
+    terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{
+        "key": "kubernetes.io/hostname", "operator": "In", "values": ["n"]}]}]}}
+    yield merge("affinity", v, {"spec": {"nodeAffinity": terms}})
+    yield json_patch("kept-other-affinity", v, op(
+        "replace", "/spec/nodeAffinity/required/nodeSelectorTerms/0/matchExpressions/0/values/0", "m"))
+    yield merge("claim", v, {"spec": {"claimRef": {"namespace": ns, "name": "x"}}})
+    yield merge("phase", v + "/status", {"status": {"phase": "Bound"}})
+    yield delete("delete", v)
+    yield get("deleted", v, look=lambda body: [body["metadata"].get("finalizers"), body.get("status", {}).get("phase")])
+    yield merge("let-go", v, {"metadata": {"finalizers": None}})
+
+
 # --- subresources ---
 
 @scenario
