@@ -79,6 +79,9 @@ kinf__check_cb kinf__deployment_check, kinf__replica_set_check, kinf__daemon_set
     kinf__stateful_set_check, kinf__job_check, kinf__cron_job_check, kinf__pod_template_check,
     kinf__replication_controller_check, kinf__revision_check, kinf__autoscaler_check;
 
+/* kinds_jobs.c: of a Job that was there before. */
+kinf__check_cb kinf__job_status_check;
+
 /* kinds_services.c */
 kinf__rule_cb kinf__service_create, kinf__service_update;
 kinf__check_cb kinf__service_check, kinf__ingress_check;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apiserver/conditions.h"
 #include "document/node_index.h"
 
 #define NO_MATCH "`selector` does not match template `labels`"
@@ -281,6 +282,61 @@ static void check_job_selector(const struct cJSON *object, const struct kinf__fi
                             kinf__doc_find(spec, "template", "metadata", "labels", NULL), NO_MATCH);
 }
 
+/* Where its pods may run, and what they ask for. */
+static void forget_directives(struct cJSON *spec)
+{
+    static const char *const directives[] = { "nodeSelector", "tolerations", "schedulingGates" };
+    struct cJSON *affinity = kinf__doc_get(spec, "affinity"), *container;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(directives); i++)
+        kinf__doc_remove(spec, directives[i]);
+    kinf__doc_remove(affinity, "nodeAffinity");
+    if (cJSON_GetArraySize(affinity) == 0)
+        kinf__doc_remove(spec, "affinity");
+    cJSON_ArrayForEach(container, kinf__doc_get(spec, "containers"))
+        kinf__doc_remove(container, "resources");
+    cJSON_ArrayForEach(container, kinf__doc_get(spec, "initContainers"))
+        kinf__doc_remove(container, "resources");
+}
+
+/* While none of its pods runs, and none is wanted. */
+static bool has_open_template(const struct cJSON *job)
+{
+    return cJSON_IsTrue(kinf__doc_find(job, "spec", "suspend", NULL)) &&
+           kinf__doc_integer(kinf__doc_get(job, "status"), "active", 0) == 0 &&
+           (kinf__doc_find(job, "status", "startTime", NULL) == NULL ||
+            kinf__condition_is(job, "Suspended", "True"));
+}
+
+static void check_job_changes(const struct cJSON *object, const struct cJSON *old,
+                              struct kinf__invalid *invalid)
+{
+    const struct kinf__field template_field = kinf__field(NULL, "spec.template");
+    const struct cJSON *spec = kinf__doc_find(object, "spec", "template", "spec", NULL);
+
+    if (!has_open_template(old))
+        check_immutable(object, old, "template", invalid);
+    else if (!kinf__kind_is_same_but(kinf__doc_find(old, "spec", "template", "spec", NULL), spec,
+                                     forget_directives))
+        kinf__invalid_value(invalid, KINF__AT(&template_field, "spec"), spec, KINF__IMMUTABLE);
+}
+
+/* Those of an indexed one change along with its parallelism. */
+static void check_completions(const struct cJSON *spec, const struct cJSON *old,
+                              struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct cJSON *completions = kinf__doc_get(spec, "completions");
+
+    if (strcmp(kinf__doc_text(spec, "completionMode", NULL), "Indexed") != 0)
+        kinf__kind_check_same(old, spec, &field, "completions", KINF__IMMUTABLE, invalid);
+    else if (completions != NULL &&
+             !kinf__doc_equal(completions, kinf__doc_get(old, "completions")) &&
+             !kinf__doc_equal(completions, kinf__doc_get(spec, "parallelism")))
+        kinf__invalid_value(invalid, KINF__AT(&field, "completions"), completions,
+                            "can only be modified in tandem with spec.parallelism");
+}
+
 void kinf__job_check(const struct cJSON *object, const struct cJSON *old,
                      struct kinf__invalid *invalid)
 {
@@ -293,9 +349,11 @@ void kinf__job_check(const struct cJSON *object, const struct cJSON *old,
         kinf__kind_check_not_negative(spec, &field, numbers[i], invalid);
     check_job_selector(object, &field, invalid);
     check_job_template(kinf__doc_get(spec, "template"), KINF__AT(&field, "template"), invalid);
-    /* Those of an indexed one may change along with its parallelism. */
-    if (strcmp(kinf__doc_text(spec, "completionMode", NULL), "Indexed") != 0)
-        check_immutable(object, old, "completions", invalid);
+    if (old == NULL)
+        return;
+    check_completions(spec, kinf__doc_get(old, "spec"), invalid);
+    check_job_changes(object, old, invalid);
+    kinf__job_status_check(object, old, invalid);
 }
 
 /* Five words, or a name for such. */

@@ -82,8 +82,10 @@ static int scale(struct job *job, int64_t wanted)
 
         if (pod == NULL)
             break;
+        job->n_ready -= pod->is_ready;
         failed = kinf__workloads_delete(job->work->workloads, KINF__WORK_POD, pod->key, -1);
         job->n_active--;
+        job->n_terminating++;
     }
     return failed;
 }
@@ -146,7 +148,7 @@ static int advance(struct job *job)
     failed = scale(job, wanted > 0 ? wanted : 0);
     if (failed == 0)
         failed = suspend(job, is_suspended);
-    if (failed < 0 || job->n_active != 0)
+    if (failed < 0 || job->n_active + job->n_terminating != 0)
         return failed;
     if (job->n_failed > backoff_limit)
         return fail_job(job);

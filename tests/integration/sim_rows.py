@@ -747,6 +747,109 @@ def volumes(ns):
 # --- subresources ---
 
 @scenario
+def status_of_job(ns):
+    """What a Job's status may say, beside and after what it said."""
+    j = where("batch/v1", "jobs", ns)
+    start, end = "2020-01-01T00:00:00Z", "2020-01-01T00:01:00Z"
+
+    def job(name, **spec):
+        return thing("batch/v1", "Job", name, spec={"template": {"spec": {
+            "containers": containers(), "restartPolicy": "Never"}}, **spec})
+
+    def condition(kind, value="True"):
+        return {"type": kind, "status": value, "lastProbeTime": start, "lastTransitionTime": start, "reason": "R"}
+
+    def conditions(*kinds, **more):
+        return {"status": {"conditions": list(map(condition, kinds)), **more}}
+    yield post(None, j, job("x", suspend=True))
+    s = j + "/x/status"
+    for name in ("active", "succeeded", "failed", "ready", "terminating"):
+        yield merge("negative-" + name, s, {"status": {name: -1}})
+    yield merge("suspended", s, conditions("Suspended"))
+    yield merge("many-ready", s, {"status": {"active": 1, "ready": 2}})
+    yield merge("complete-too-early", s, conditions("Complete"))
+    yield merge("complete-without-criteria", s, conditions("Complete", completionTime=end, startTime=start))
+    yield merge("complete-and-failed", s, conditions("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget",
+                                                     completionTime=end, startTime=start))
+    yield merge("end-without-complete", s, {"status": {"conditions": [], "startTime": start, "completionTime": end}})
+    yield merge("unsuspend", j + "/x", {"spec": {"suspend": False}})
+    yield merge("started", s, {"status": {"conditions": [], "startTime": start, "active": 1, "ready": 1}})
+    yield merge("start-again", s, {"status": {"startTime": end}})
+    yield merge("start-removed", s, {"status": {"startTime": None}})
+    yield merge("indexes", s, {"status": {"completedIndexes": "0"}})
+    yield merge("failed-indexes", s, {"status": {"failedIndexes": "0"}})
+    yield merge("counted-twice", s, {"status": {"uncountedTerminatedPods": {"succeeded": ["u"], "failed": ["u"]}}})
+    yield merge("counted", s, {"status": {"uncountedTerminatedPods": {"succeeded": ["u"]}}})
+    yield merge("criteria", s, conditions("SuccessCriteriaMet", active=1, ready=1))
+    yield merge("complete-without-end", s, conditions("SuccessCriteriaMet", "Complete", active=0, ready=0))
+    yield merge("complete-with-active", s, conditions("SuccessCriteriaMet", "Complete", completionTime=end))
+    yield merge("end-before-start", s, conditions("SuccessCriteriaMet", "Complete", active=0, ready=0, terminating=0,
+                                                  completionTime="2019-01-01T00:00:00Z", uncountedTerminatedPods=None))
+    yield merge("complete-with-uncounted", s, conditions("SuccessCriteriaMet", "Complete", active=0, ready=0,
+                                                         completionTime=end))
+    yield merge("complete", s, conditions("SuccessCriteriaMet", "Complete", active=None, ready=0, completionTime=end,
+                                          uncountedTerminatedPods=None, succeeded=1))
+    yield merge("taken-back", s, {"status": {"conditions": []}})
+    yield merge("taken-back-false", s, {"status": {"conditions": [
+        condition("SuccessCriteriaMet"), condition("Complete", "False")]}})
+    yield merge("failed-after-all", s, conditions("SuccessCriteriaMet", "Complete", "Failed", "FailureTarget"))
+    yield merge("end-moved", s, {"status": {"completionTime": "2020-01-01T00:02:00Z"}})
+    yield merge("fewer-succeeded", s, {"status": {"succeeded": 0}})
+    yield post(None, j, job("f"))
+    s = j + "/f/status"
+    yield merge("failed-too-early", s, conditions("Failed"))
+    yield merge("failed-without-target", s, conditions("Failed", startTime=start))
+    yield merge("target", s, conditions("FailureTarget", startTime=start))
+    yield merge("target-taken-back", s, conditions())
+    yield merge("failed-with-end", s, conditions("FailureTarget", "Failed", completionTime=end))
+    yield merge("failed", s, conditions("FailureTarget", "Failed", failed=1))
+    yield merge("failed-taken-back", s, conditions("FailureTarget"))
+    yield merge("failed-fewer", s, {"status": {"failed": 0}})
+    yield post(None, j, job("i", completionMode="Indexed", completions=3, parallelism=2))
+    s = j + "/i/status"
+    for name, indexes in (("good", "0,2"), ("range", "0-2"), ("beyond", "3"), ("unordered", "2,0"), ("text", "a")):
+        yield merge("indexes-" + name, s, {"status": {"completedIndexes": indexes}})
+    yield merge("indexed-succeeded", s, {"status": {"completedIndexes": "0-1", "succeeded": 2}})
+    yield merge("indexed-succeeded-more", s, {"status": {"completedIndexes": "0-1", "succeeded": 4}})
+
+
+@scenario
+def job_immutable(ns):
+    """What of a Job does not change, and what does while it is suspended."""
+    j = where("batch/v1", "jobs", ns)
+    template = {"spec": {"containers": containers(), "restartPolicy": "Never"}}
+    yield post(None, j, thing("batch/v1", "Job", "x", spec={"template": template, "suspend": True, "completions": 3}))
+    x = j + "/x"
+    yield merge("kept-selector", x, {"spec": {"selector": {"matchLabels": {"a": "b"}}}})
+    yield merge("mode", x, {"spec": {"completionMode": "Indexed"}})
+    yield merge("completions", x, {"spec": {"completions": 4}})
+    yield merge("parallelism", x, {"spec": {"parallelism": 2}})
+    yield merge("kept-image", x, {"spec": {"template": {"spec": {"containers": containers(image="other")}}}})
+    yield merge("manual", x, {"spec": {"manualSelector": True}})
+    for name, part in (("node-selector", {"spec": {"nodeSelector": {"a": "b"}}}),
+                       ("tolerations", {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
+                       ("template-labels", {"metadata": {"labels": {"a": "b"}}}),
+                       ("template-annotations", {"metadata": {"annotations": {"a": "b"}}}),
+                       ("gates", {"spec": {"schedulingGates": [{"name": "example.com/g"}]}}),
+                       ("affinity", {"spec": {"affinity": {"nodeAffinity": {
+                           "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                               {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}}}}),
+                       ("resources", {"spec": {"containers": containers(resources={"requests": {"cpu": "1"}})}})):
+        yield merge("suspended-" + name, x, {"spec": {"template": part}})
+    yield merge("resume", x, {"spec": {"suspend": False}})
+    yield merge("kept-node-selector", x, {"spec": {"template": {"spec": {"nodeSelector": {"a": "c"}}}}})
+    yield merge("kept-policy", x, {"spec": {"podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}}})
+    yield merge("backoff", x, {"spec": {"backoffLimit": 1, "activeDeadlineSeconds": 9, "ttlSecondsAfterFinished": 9}})
+    yield merge("replacement", x, {"spec": {"podReplacementPolicy": "Failed"}})
+    yield merge("managed-by", x, {"spec": {"managedBy": "example.com/m"}})
+    yield post(None, j, thing("batch/v1", "Job", "i", spec={"template": template, "completionMode": "Indexed",
+                                                           "completions": 3, "parallelism": 3}))
+    yield merge("indexed-completions", j + "/i", {"spec": {"completions": 2}})
+    yield merge("indexed-both", j + "/i", {"spec": {"completions": 2, "parallelism": 2}})
+
+
+@scenario
 def status(ns):
     d = where("apps/v1", "deployments", ns)
     created = yield post("create-with-status", d, {**deployment(), "status": {"replicas": 9}})

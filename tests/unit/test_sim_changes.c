@@ -1,5 +1,5 @@
 /*
- * What of an object may change, and by which of its subresources: claims, volumes.
+ * What of an object may change, and by which of its subresources: claims, volumes, jobs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "unit/test.h"
 
 #define X     "'metadata':{'name':'x','namespace':'default'}"
+#define C     "'containers':[{'name':'c','image':'x:1'}]"
+#define NEVER "'template':{'spec':{" C ",'restartPolicy':'Never'}}"
 #define CLAIM                                                                                      \
     "{" X ",'spec':{'accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}"
 #define KEPT                                                                                       \
@@ -135,6 +137,138 @@ static void volumes_keep_their_source(void **state)
 #undef KEPT_SOURCE
 }
 
+/* --- jobs --- */
+
+#define IS(type)             "{'type':'" type "','status':'True'}"
+#define CONDITIONS(list)     "{'status':{'conditions':[" list "]}}"
+#define WITH(list, more)     "{'status':{'conditions':[" list "]," more "}}"
+#define START                "'startTime':'2020-01-01T00:00:00Z'"
+#define END                  "'completionTime':'2020-01-01T00:01:00Z'"
+#define CONDITION_WORDS(why) "status.conditions: Invalid value: " why
+
+static void jobs_end_once_and_for_all(void **state)
+{
+    static const struct change changes[] = {
+        { "status", "{'status':{'active':-1}}",
+          "x\" is invalid: status.active: Invalid value: -1: must be greater than or equal to 0" },
+        { "status", "{'status':{'ready':1}}", "cannot set more ready pods than active" },
+        { "status", CONDITIONS(IS("Complete")),
+          "[status.completionTime: Required value: completionTime is required for Complete jobs, "
+          "status.conditions: Invalid value: cannot set Complete=True condition without the "
+          "SuccessCriteriaMet=true condition, status.startTime: Required value: startTime is "
+          "required for finished job]" },
+        { "status", "{'status':{" END "}}",
+          "status.completionTime: Invalid value: \"2020-01-01T00:01:00Z\": cannot set "
+          "completionTime when there is no Complete=True condition" },
+        { "status", WITH(IS("Failed"), START),
+          CONDITION_WORDS("cannot set Failed=True condition without the FailureTarget=true "
+                          "condition") },
+        { "status", "{'status':{'uncountedTerminatedPods':{'succeeded':['u',''],'failed':['u']}}}",
+          "[status.uncountedTerminatedPods.succeeded[1]: Invalid value: \"\": must not be empty, "
+          "status.uncountedTerminatedPods.failed[0]: Duplicate value: \"u\"]" },
+        { "status", "{'status':{'completedIndexes':'1'}}",
+          "cannot set non-empty completedIndexes when non-indexed completion mode" },
+        { "status", "{'status':{'failedIndexes':'1'}}",
+          "cannot set non-null failedIndexes when backoffLimitPerIndex is null" },
+        { "status",
+          "{'status':{" START ",'active':2,'ready':1,'failed':2,'uncountedTerminatedPods':{"
+          "'succeeded':['u']}}}",
+          NULL },
+        { "status", "{'status':{'startTime':null}}",
+          "status.startTime: Invalid value: null: field is immutable for unsuspended job once "
+          "set" },
+        { "status", "{'status':{'failed':1}}", "cannot decrease the failed counter" },
+        { "status", CONDITIONS(IS("SuccessCriteriaMet")), NULL },
+        { "status", CONDITIONS(IS("SuccessCriteriaMet") "," IS("FailureTarget")),
+          CONDITION_WORDS("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions") },
+        { "status", CONDITIONS(""),
+          CONDITION_WORDS("cannot disable the SuccessCriteriaMet=True condition") },
+        { "status", WITH(IS("SuccessCriteriaMet") "," IS("Complete"), END ",'terminating':1"),
+          "[status.active: Invalid value: 2: active>0 is invalid for finished job, "
+          "status.uncountedTerminatedPods: Invalid value: {\"Succeeded\":[\"u\"],\"Failed\":null}: "
+          "must be empty for finished job, status.terminating: Invalid value: 1: terminating>0 is "
+          "invalid for finished job]" },
+        { "status",
+          WITH(IS("SuccessCriteriaMet") "," IS("Complete"),
+               "'completionTime':'2019-01-01T00:00:00Z','active':null,'ready':0,"
+               "'uncountedTerminatedPods':null"),
+          "must be equal to or after `startTime`" },
+        { "status",
+          WITH(IS("SuccessCriteriaMet") "," IS("Complete"),
+               END ",'active':null,'ready':0,'succeeded':1,'uncountedTerminatedPods':null"),
+          NULL },
+        { "status", CONDITIONS(IS("SuccessCriteriaMet")),
+          CONDITION_WORDS("cannot disable the terminal Complete=True condition") },
+        { "status", CONDITIONS(IS("SuccessCriteriaMet") "," IS("Complete") "," IS("Failed")),
+          CONDITION_WORDS("cannot set Complete=True and Failed=true conditions") },
+        { "status", "{'status':{'completionTime':'2020-01-01T00:02:00Z'}}",
+          "status.completionTime: Invalid value: \"2020-01-01T00:02:00Z\": field is immutable" },
+        { "status", "{'status':{'succeeded':0}}", "cannot decrease the succeeded counter" },
+        { "", "{'metadata':{'labels':{'a':'b'}}}", NULL },
+    };
+
+    test_must_create(*state, "jobs.batch", "{" X ",'spec':{" NEVER "}}");
+    change_all(*state, "jobs.batch", "default/x", changes, KINF__ARRAY_LEN(changes));
+}
+
+static void indexes_rise_below_the_completions(void **state)
+{
+#define INDEXES(indexes) "{'status':{'completedIndexes':'" indexes "'}}"
+    static const struct change changes[] = {
+        { "status", INDEXES("0,2-3"), NULL },
+        { "status", INDEXES("0-4"), "error parsing completedIndexes: too large index: \"4\"" },
+        { "status", INDEXES("4294967296"), "too large index: \"4294967296\"" },
+        { "status", INDEXES("2,1"), "non-increasing order, previous: 2, current: 1" },
+        { "status", INDEXES("2-2"), "non-increasing order, previous: 2, current: 2" },
+        { "status", INDEXES("a"), "cannot convert string to integer for index: \"a\"" },
+        { "status", INDEXES("1,"), "cannot convert string to integer for index: \"\"" },
+        { "status", INDEXES("1-2-3"),
+          "the fragment \"1-2-3\" violates the requirement that an index interval can have at most "
+          "two parts separated by '-'" },
+        { "status", "{'status':{'failedIndexes':'1'}}", NULL },
+        { "status", "{'status':{'failedIndexes':'9'}}",
+          "error parsing failedIndexes: too large index: \"9\"" },
+        { "", "{'spec':{'completions':3}}",
+          "spec.completions: Invalid value: 3: can only be modified in tandem with "
+          "spec.parallelism" },
+        { "", "{'spec':{'completions':3,'parallelism':3}}", NULL },
+        { "", "{'spec':{'backoffLimitPerIndex':2}}",
+          "spec.backoffLimitPerIndex: Invalid value: 2: field is immutable" },
+    };
+
+    test_must_create(*state, "jobs.batch",
+                     "{" X ",'spec':{'completionMode':'Indexed','completions':4,'parallelism':2,"
+                     "'backoffLimitPerIndex':1," NEVER "}}");
+    change_all(*state, "jobs.batch", "default/x", changes, KINF__ARRAY_LEN(changes));
+#undef INDEXES
+}
+
+static void templates_are_open_while_a_job_is_suspended(void **state)
+{
+#define POD(spec) "{'spec':{'template':{'spec':{" spec "}}}}"
+    static const struct change changes[] = {
+        { "", POD("'nodeSelector':{'a':'b'}"), NULL },
+        { "", POD("'affinity':{'nodeAffinity':{}}"), NULL },
+        { "", POD("'affinity':{'podAffinity':{}}"), "spec.template.spec: Invalid value: " },
+        { "", POD("'containers':[{'name':'c','image':'x:1','resources':{'limits':{'cpu':'1'}}}]"),
+          NULL },
+        { "", POD("'containers':[{'name':'c','image':'x:2'}]"),
+          "spec.template.spec: Invalid value: " },
+        { "status", "{'status':{'active':1}}", NULL },
+        { "", POD("'nodeSelector':{'a':'c'}"), "spec.template: Invalid value: " },
+        { "status", "{'status':{'active':null," START "}}", NULL },
+        { "", POD("'nodeSelector':{'a':'c'}"), "spec.template: Invalid value: " },
+        { "status", CONDITIONS(IS("Suspended")), NULL },
+        { "", POD("'nodeSelector':{'a':'c'}"), NULL },
+        { "", "{'spec':{'suspend':false}}", NULL },
+        { "", POD("'nodeSelector':{'a':'d'}"), "spec.template: Invalid value: " },
+    };
+
+    test_must_create(*state, "jobs.batch", "{" X ",'spec':{'suspend':true," NEVER "}}");
+    change_all(*state, "jobs.batch", "default/x", changes, KINF__ARRAY_LEN(changes));
+#undef POD
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +276,9 @@ int main(void)
         T(claims_change_as_their_phase_allows),
         T(claims_of_other_classes_do_not_grow),
         T(volumes_keep_their_source),
+        T(jobs_end_once_and_for_all),
+        T(indexes_rise_below_the_completions),
+        T(templates_are_open_while_a_job_is_suspended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

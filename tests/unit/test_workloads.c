@@ -600,6 +600,59 @@ static void jobs_complete(void **state)
     worked_release(&worked);
 }
 
+static bool has_event(struct worked *worked, const char *reason)
+{
+    kinf_auto_object_list struct kinf_object_list list =
+        worked_list(worked, "", "events", "default");
+    char text[64];
+
+    for (size_t i = 0; i < list.n_items; i++) {
+        if (kinf_object_get_string(list.items[i], "reason", text, sizeof text) == 0 &&
+            strcmp(text, reason) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void copy_first_pod(struct worked *worked, char key[2 * KINF_NAME_MAX])
+{
+    kinf_auto_object_list struct kinf_object_list list = worked_list(worked, "", "pods", "default");
+
+    snprintf(key, 2 * KINF_NAME_MAX, "%s", kinf_object_key(list.items[0]));
+}
+
+/* As the API server wants it: what is complete has no pods that are still ending. */
+static void jobs_complete_after_their_pods_have_ended(void **state)
+{
+    struct worked worked;
+    char key[2 * KINF_NAME_MAX];
+    int64_t until_ms;
+
+    (void)state;
+    init_with_nodes(&worked);
+    worked_create(
+        &worked, "batch", "jobs",
+        "{'metadata':{'name':'once','namespace':'default'},'spec':{'template':{'spec':{"
+        "'restartPolicy':'Never','containers':[{'name':'main','image':'example/job:1'}]}}}"
+        "}");
+    until_ms = worked.now_ms + WHILE_MS;
+    while (count_pods(&worked, NULL).n_bound == 0)
+        assert_true(worked_step(&worked, until_ms));
+    copy_first_pod(&worked, key);
+    worked_merge(&worked, "", "pods", key, "{'metadata':{'finalizers':['example.com/x']}}");
+    worked_delete(&worked, "", "pods", key);
+    worked_run(&worked, WHILE_MS);
+    assert_int_equal(worked_number(&worked, "batch", "jobs", "default/once", "status.succeeded"),
+                     1);
+    assert_false(has_event(&worked, "Completed"));
+    worked_merge(&worked, "", "pods", key, "{'metadata':{'finalizers':null}}");
+    worked_run(&worked, WHILE_MS);
+    assert_true(has_event(&worked, "Completed"));
+    assert_string_not_equal(
+        worked_text(&worked, "batch", "jobs", "default/once", "status.completionTime"), "");
+    worked_release(&worked);
+}
+
 static void finalizers_keep_pods_that_have_ended(void **state)
 {
     struct worked worked;
@@ -786,6 +839,7 @@ int main(void)
         cmocka_unit_test(statefulsets_roll_from_the_last_down_to_the_partition),
         cmocka_unit_test(daemonsets_have_a_pod_on_each_node),
         cmocka_unit_test(jobs_complete),
+        cmocka_unit_test(jobs_complete_after_their_pods_have_ended),
         cmocka_unit_test(finalizers_keep_pods_that_have_ended),
         cmocka_unit_test(claims_go_after_the_pods_that_use_them),
         cmocka_unit_test(volumes_go_unless_they_are_bound),
