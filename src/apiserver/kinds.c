@@ -471,10 +471,10 @@ int kinf__kind_keep_rest(struct kinf__resource *resource, const struct cJSON *ol
 
     if (strcmp(subresource, "status") == 0)
         return run(write_status, &write);
-    /* Binding writes both halves. */
-    return strcmp(subresource, "finalize") != 0 && strcmp(subresource, "binding") != 0
-               ? run(keep_status, &write)
-               : 0;
+    /* Binding writes both halves; parts of pods are taken when their managers are known. */
+    return kinf__has_word("finalize,binding,resize,ephemeralcontainers", subresource)
+               ? 0
+               : run(keep_status, &write);
 }
 
 int kinf__kind_prepare_update(struct kinf__sim *sim, struct kinf__resource *resource,
@@ -488,6 +488,10 @@ int kinf__kind_prepare_update(struct kinf__sim *sim, struct kinf__resource *reso
         return fill_status(rules, object) < 0 ? kinf__refuse_no_memory(refusal) : 0;
     if (strcmp(subresource, "finalize") == 0)
         return run(kinf__namespace_finalize, &write);
+    if (strcmp(subresource, "resize") == 0)
+        return run(kinf__pod_resize, &write);
+    if (strcmp(subresource, "ephemeralcontainers") == 0)
+        return run(kinf__pod_add_ephemeral, &write);
     if (*subresource != '\0')
         return 0;
     return fill_members(rules, object) < 0 ? kinf__refuse_no_memory(refusal)

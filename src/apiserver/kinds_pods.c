@@ -1,6 +1,6 @@
 /*
  * Pods, and the specs of pods that templates have: what admission adds, what must be there, and what
- * of a pod can change. Neighbours: kinds.c, kinds_workloads.c.
+ * of a pod can change. Neighbours: kinds.c, kinds_workloads.c, kinds_pod_parts.c.
  */
 #include "apiserver/kinds_priv.h"
 
@@ -11,7 +11,8 @@
 #include "document/quantity.h"
 #include "document/node_index.h"
 
-#define PORT_RANGE "must be between 1 and 65535, inclusive"
+#define EPHEMERAL_WORDS "cannot be set for an Ephemeral Container"
+#define PORT_RANGE      "must be between 1 and 65535, inclusive"
 
 static const char *const container_lists[] = { "initContainers", "containers" };
 
@@ -39,7 +40,7 @@ static void count_resources(const struct cJSON *container, struct resources *cou
     }
 }
 
-static const char *quality_of(const struct cJSON *spec)
+const char *kinf__pod_quality(const struct cJSON *spec)
 {
     struct resources count = { 0 };
     const struct cJSON *container;
@@ -117,8 +118,8 @@ static int set_priority(const struct kinf__write *write, struct cJSON *spec)
 int kinf__pod_create(const struct kinf__write *write)
 {
     struct cJSON *spec = kinf__doc_get(write->object, "spec");
-    int failed =
-        kinf__doc_set_text(kinf__doc_get(write->object, "status"), "qosClass", quality_of(spec));
+    int failed = kinf__doc_set_text(kinf__doc_get(write->object, "status"), "qosClass",
+                                    kinf__pod_quality(spec));
 
     if (failed == 0)
         failed = tolerate_failures(spec);
@@ -237,6 +238,89 @@ static void check_containers(const struct cJSON *spec, const char *name,
     }
 }
 
+/* --- ephemeral containers --- */
+
+static void check_no_services(const struct cJSON *container, const struct kinf__field *field,
+                              struct kinf__invalid *invalid)
+{
+    static const char *const members[] = { "ports",          "resources",    "livenessProbe",
+                                           "readinessProbe", "startupProbe", "lifecycle",
+                                           "resizePolicy",   "restartPolicy" };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        const struct cJSON *member = kinf__doc_get(container, members[i]);
+
+        if (cJSON_IsString(member) || cJSON_GetArraySize(member) != 0)
+            kinf__invalid_forbidden(invalid, KINF__AT(field, members[i]), EPHEMERAL_WORDS);
+    }
+}
+
+static void check_whole_mounts(const struct cJSON *mounts, const struct kinf__field *field,
+                               struct kinf__invalid *invalid)
+{
+    static const char *const members[] = { "subPath", "subPathExpr" };
+    const struct cJSON *mount;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(mount, mounts)
+    {
+        const struct kinf__field item = kinf__field_index(field, n++);
+
+        for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+            if (*kinf__doc_text(mount, members[i], NULL) != '\0')
+                kinf__invalid_forbidden(invalid, KINF__AT(&item, members[i]), EPHEMERAL_WORDS);
+        }
+    }
+}
+
+static void check_ephemeral(struct cJSON *container, const struct kinf__node_index *others,
+                            const struct kinf__node_index *volumes, const struct kinf__field *field,
+                            struct kinf__invalid *invalid)
+{
+    const char *target = kinf__doc_text(container, "targetContainerName", NULL);
+
+    check_container(container, volumes, field, invalid);
+    if (*target != '\0' && kinf__node_index_find(others, target) == NULL)
+        kinf__invalid_not_found(invalid, KINF__AT(field, "targetContainerName"), target);
+    check_no_services(container, field, invalid);
+    check_whole_mounts(kinf__doc_get(container, "volumeMounts"), KINF__AT(field, "volumeMounts"),
+                       invalid);
+}
+
+/* Without memory a name is nobody's; the write itself fails next. */
+static void note_names(const struct cJSON *spec, struct kinf__node_index *names)
+{
+    struct cJSON *container;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(container_lists); i++)
+        cJSON_ArrayForEach(container, kinf__doc_get(spec, container_lists[i]))(
+            void) !kinf__node_index_add(names, kinf__doc_text(container, "name", NULL), container,
+                                        0);
+}
+
+/* Names are those of no container beside it. */
+static void check_all_ephemeral(const struct cJSON *spec, const struct kinf__node_index *volumes,
+                                const struct kinf__field *parent, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "ephemeralContainers");
+    KINF__AUTO_NODE_INDEX names = { KINF__HMAP_INIT };
+    KINF__AUTO_NODE_INDEX others = { KINF__HMAP_INIT };
+    struct cJSON *container;
+    size_t i = 0;
+
+    note_names(spec, &names);
+    note_names(spec, &others);
+    cJSON_ArrayForEach(container, kinf__doc_get(spec, "ephemeralContainers"))
+    {
+        const struct kinf__field item = kinf__field_index(&field, i++);
+
+        check_ephemeral(container, &others, volumes, &item, invalid);
+        kinf__kind_check_item_name(&names, container, &item, invalid);
+    }
+}
+
+/* --- pods --- */
+
 static void check_volume_types(const struct cJSON *volume, const struct kinf__field *field,
                                struct kinf__invalid *invalid)
 {
@@ -281,6 +365,7 @@ void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *fi
         kinf__invalid_required(invalid, KINF__AT(field, "containers"), "");
     check_containers(spec, "containers", &volumes, field, invalid);
     check_containers(spec, "initContainers", &volumes, field, invalid);
+    check_all_ephemeral(spec, &volumes, field, invalid);
     kinf__kind_check_word(spec, field, "restartPolicy", "\"Always\", \"OnFailure\", \"Never\"",
                           invalid);
     kinf__kind_check_word(spec, field, "dnsPolicy",
@@ -292,8 +377,13 @@ void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *fi
 void kinf__pod_check(const struct cJSON *object, const struct cJSON *old,
                      struct kinf__invalid *invalid)
 {
-    (void)old;
-    kinf__pod_spec_check(kinf__doc_get(object, "spec"), KINF__AT(NULL, "spec"), invalid);
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+
+    kinf__pod_spec_check(spec, &field, invalid);
+    if (old == NULL && cJSON_GetArraySize(kinf__doc_get(spec, "ephemeralContainers")) != 0)
+        kinf__invalid_forbidden(invalid, KINF__AT(&field, "ephemeralContainers"),
+                                "cannot be set on create");
 }
 
 /* --- updates --- */

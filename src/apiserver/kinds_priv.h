@@ -72,6 +72,11 @@ void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *fi
                           struct kinf__invalid *invalid);
 kinf__rule_cb kinf__pod_create, kinf__pod_update;
 kinf__check_cb kinf__pod_check;
+/* The class of quality of service. */
+const char *kinf__pod_quality(const struct cJSON *spec);
+
+/* kinds_pod_parts.c */
+kinf__rule_cb kinf__pod_resize, kinf__pod_add_ephemeral;
 
 /* kinds_workloads.c */
 kinf__rule_cb kinf__daemon_set_create, kinf__daemon_set_update;

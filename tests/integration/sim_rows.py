@@ -1035,6 +1035,79 @@ def pod_more(ns):
 
 
 @scenario
+def pod_resize(ns):
+    """Only resources change by resize, whatever else is said."""
+    p = where("v1", "pods", ns)
+
+    def sized(name="x", cpu="1"):
+        size = {"cpu": cpu, "memory": "1Gi"}
+        return pod(name, containers=containers(resources={"requests": size, "limits": size}))
+    created = yield post(None, p, sized())
+    yield get("get", p + "/x/resize")
+    yield put("put", p + "/x/resize", created.changed(
+        ("spec.containers.0.resources", sized(cpu="2")["spec"]["containers"][0]["resources"]),
+        ("spec.containers.0.image", "other"), ("spec.nodeName", "n"), ("spec.activeDeadlineSeconds", 5),
+        ("metadata.labels", {"via": "resize"}), ("metadata.annotations", {"via": "resize"}),
+        ("status.phase", "Running")))
+    yield get("after", p + "/x")
+    yield strategic("image", p + "/x/resize", {"spec": {"containers": [{"name": "main", "image": "other"}]}})
+    yield strategic("policy", p + "/x/resize", {"spec": {"containers": [{"name": "main", "resizePolicy": [
+        {"resourceName": "cpu", "restartPolicy": "RestartContainer"},
+        {"resourceName": "memory", "restartPolicy": "NotRequired"}]}]}})
+    yield strategic("one-more", p + "/x/resize", {"spec": {"containers": [{"name": "more", "image": "m"}]}})
+    yield put("one-less", p + "/x/resize", created.changed(
+        ("metadata.resourceVersion", None), ("spec.containers", [])))
+    yield strategic("quality", p + "/x/resize", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "1"}}}]}})
+    yield strategic("other-resource", p + "/x/resize", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": "1Gi"}}}]}})
+    yield strategic("above-limit", p + "/x/resize", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "9"}}}]}})
+    yield json_patch("no-resources", p + "/x/resize", op("remove", "/spec/containers/0/resources"))
+    yield strategic("kept-main", p + "/x", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]}})
+    yield strategic("same", p + "/x/resize", {"spec": {"activeDeadlineSeconds": 7}})
+    yield put("not-there", p + "/nope/resize", sized("nope"))
+    yield post(None, p, pod("burst", containers=containers(resources={"requests": {"cpu": "1"},
+                                                                     "limits": {"cpu": "2"}})))
+    yield strategic("less", p + "/burst/resize", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "500m"}}}]}})
+    yield json_patch("no-limits", p + "/burst/resize", op("remove", "/spec/containers/0/resources/limits"))
+    yield post(None, p, pod("plain"))
+    yield strategic("of-best-effort", p + "/plain/resize", {"spec": {"containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "500m"}}}]}})
+
+
+@scenario
+def pod_ephemeral(ns):
+    """Ephemeral containers are only added, and nothing else changes with them."""
+    p = where("v1", "pods", ns)
+    debug = {"name": "debug", "image": "d"}
+    created = yield post(None, p, pod())
+    yield post("at-creation", p, pod("y", ephemeralContainers=[debug]))
+    yield put("put", p + "/x/ephemeralcontainers", created.changed(
+        ("spec.ephemeralContainers", [debug]), ("spec.containers.0.image", "other"), ("spec.nodeName", "n"),
+        ("metadata.labels", {"via": "ephemeral"}), ("metadata.annotations", {"via": "ephemeral"}),
+        ("status.phase", "Running")))
+    yield get("after", p + "/x")
+    e = p + "/x/ephemeralcontainers"
+    yield strategic("add", e, {"spec": {"ephemeralContainers": [{"name": "more", "image": "m"}]}})
+    yield strategic("kept-container", e, {"spec": {"ephemeralContainers": [{"name": "debug", "image": "other"}]}})
+    yield json_patch("remove", e, op("remove", "/spec/ephemeralContainers/0"))
+    yield json_patch("remove-all", e, op("remove", "/spec/ephemeralContainers"))
+    yield strategic("no-image", e, {"spec": {"ephemeralContainers": [{"name": "bare"}]}})
+    yield strategic("name-of-another", e, {"spec": {"ephemeralContainers": [{"name": "main", "image": "m"}]}})
+    yield strategic("ports", e, {"spec": {"ephemeralContainers": [{
+        "name": "ports", "image": "m", "ports": [{"containerPort": 80}]}]}})
+    yield strategic("target", e, {"spec": {"ephemeralContainers": [{
+        "name": "target", "image": "m", "targetContainerName": "main"}]}})
+    yield strategic("no-target", e, {"spec": {"ephemeralContainers": [{
+        "name": "lost", "image": "m", "targetContainerName": "nobody"}]}})
+    yield strategic("kept-main", p + "/x", {"spec": {"ephemeralContainers": [{"name": "by-main", "image": "m"}]}})
+    yield get("get", e)
+
+
+@scenario
 def service_account(ns):
     t = where("v1", "serviceaccounts", ns)
     yield post("create", t, thing("v1", "ServiceAccount", "x", automountServiceAccountToken=False))

@@ -1,9 +1,10 @@
 /*
- * What of an object may change, and by which of its subresources: claims, volumes, jobs.
+ * What of an object may change, and by which of its subresources: claims, volumes, jobs, pods.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "unit/allocation.h"
 #include "unit/sim_fixture.h"
 #include "unit/test.h"
 
@@ -269,6 +270,121 @@ static void templates_are_open_while_a_job_is_suspended(void **state)
 #undef POD
 }
 
+/* --- parts of pods --- */
+
+#define SIZED(image, cpu)                                                                          \
+    "'containers':[{'name':'c','image':'" image "','resources':{'requests':{'cpu':'" cpu           \
+    "','memory':'1Gi'},'limits':{'cpu':'" cpu "','memory':'1Gi'}}}]"
+
+static void resize_changes_sizes_alone(void **state)
+{
+    static const struct change changes[] = {
+        { "resize",
+          "{'metadata':{'labels':{'a':'b'}},'spec':{'nodeName':'n'," SIZED(
+              "x:2", "2") "},"
+                          "'status':{'phase':'Running'}}",
+          NULL },
+        { "resize", "{'spec':{'containers':[{'name':'c','image':'x:1'}]}}",
+          "[spec: Invalid value: \"Guaranteed\": Pod QOS Class may not change as a result of "
+          "resizing, spec.containers[0].resources.requests: Forbidden: resource requests cannot "
+          "be removed, spec.containers[0].resources.limits: Forbidden: resource limits cannot be "
+          "removed]" },
+        { "resize",
+          "{'spec':{'containers':[{'name':'c','image':'x:1','resources':{'limits':{'cpu':'2',"
+          "'memory':'1Gi','example.com/a':'1'},'requests':{'cpu':'2','memory':'1Gi',"
+          "'example.com/a':'1'}}}]}}",
+          "spec: Forbidden: only cpu and memory resources are mutable" },
+        { "resize", "{'spec':{'containers':[{'name':'d','image':'x:1'}]}}",
+          "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on "
+          "resize" },
+        { "resize", "{'spec':{'initContainers':[{'name':'d','image':'x:1'}]}}",
+          "spec.initContainers: Forbidden: initContainers may not be added or removed on resize" },
+        { "", "{'spec':{" SIZED("x:1", "3") "}}", "pod updates may not change fields" },
+    };
+
+    test_must_create(*state, "pods", "{" X ",'spec':{" SIZED("x:1", "1") "}}");
+    change_all(*state, "pods", "default/x", changes, KINF__ARRAY_LEN(changes));
+    test_expect(*state, "pods", "default/x", "spec.containers.0.resources.limits.cpu", "'2'");
+    test_expect(*state, "pods", "default/x", "spec.containers.0.image", "'x:1'");
+    test_expect(*state, "pods", "default/x", "spec.nodeName", "null");
+    test_expect(*state, "pods", "default/x", "metadata.labels", "null");
+    test_expect(*state, "pods", "default/x", "metadata.generation", "2");
+    test_expect(*state, "pods", "default/x", "status.phase", "'Pending'");
+}
+
+static void ephemeral_containers_are_only_added(void **state)
+{
+#define EPHEMERAL(list) "{'spec':{'ephemeralContainers':[" list "]}}"
+#define ONE             "{'name':'e','image':'i'}"
+#define PATH            "spec.ephemeralContainers"
+#define NOT_HERE        "Forbidden: cannot be set for an Ephemeral Container"
+    static const char part[] = "ephemeralcontainers";
+    static const struct change changes[] = {
+        { part,
+          "{'metadata':{'labels':{'a':'b'}},'spec':{'nodeName':'n','containers':[{'name':'c',"
+          "'image':'x:2'}],'ephemeralContainers':[" ONE "]},'status':{'phase':'Running'}}",
+          NULL },
+        { part, EPHEMERAL(""),
+          PATH ": Forbidden: existing ephemeral containers \"e\" may not be removed\n" },
+        { part, EPHEMERAL("{'name':'e','image':'j'}"),
+          PATH ": Forbidden: existing ephemeral containers \"e\" may not be changed\n" },
+        { part, EPHEMERAL(ONE ",{'name':'c','image':'i'}"),
+          PATH "[1].name: Duplicate value: \"c\"" },
+        { part, EPHEMERAL(ONE ",{'name':'f','image':'i','targetContainerName':'e'}"),
+          PATH "[1].targetContainerName: Not found: \"e\"" },
+        { part,
+          EPHEMERAL(ONE ",{'name':'f','image':'i','ports':[{'containerPort':80}],"
+                        "'volumeMounts':[{'name':'v','mountPath':'/v','subPath':'s'}]}"),
+          PATH "[1].ports: " NOT_HERE ", " PATH "[1].volumeMounts[0].subPath: " NOT_HERE "]" },
+        { part, EPHEMERAL(ONE ",{'name':'f','image':'i','targetContainerName':'c'}"), NULL },
+        { "", EPHEMERAL(ONE), "pod updates may not change fields" },
+    };
+    struct test_outcome outcome =
+        test_create(*state, "pods", "{" X ",'spec':{'ephemeralContainers':[" ONE "]," C "}}");
+
+    assert_non_null(strstr(outcome.message, PATH ": Forbidden: cannot be set on create"));
+    test_must_create(*state, "pods",
+                     "{" X ",'spec':{'volumes':[{'name':'v','emptyDir':{}}]," C "}}");
+    change_all(*state, "pods", "default/x", changes, KINF__ARRAY_LEN(changes));
+    test_expect(*state, "pods", "default/x", PATH ".1.name", "'f'");
+    test_expect(*state, "pods", "default/x", "spec.containers.0.image", "'x:1'");
+    test_expect(*state, "pods", "default/x", "spec.nodeName", "null");
+    test_expect(*state, "pods", "default/x", "metadata.labels", "null");
+    test_expect(*state, "pods", "default/x", "status.phase", "'Pending'");
+#undef EPHEMERAL
+#undef ONE
+#undef PATH
+#undef NOT_HERE
+}
+
+static int update(struct kinf__sim *sim, const char *subresource, const char *json,
+                  size_t n_failing)
+{
+    test_fail_allocation(n_failing);
+    return test_update(sim, "pods", subresource, json).code;
+}
+
+/* What is refused for want of memory is not done by half: it can be done again. */
+static void pods_are_changed_whole_without_memory(void **state)
+{
+    static const char *const updates[][2] = {
+        { "resize", "{" X ",'spec':{" SIZED("x:1", "2") "}}" },
+        { "ephemeralcontainers",
+          "{" X ",'spec':{'ephemeralContainers':[{'name':'e','image':'i'}]," C "}}" },
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(updates); i++) {
+        int code = 500;
+
+        test_must_create(*state, "pods", "{" X ",'spec':{" SIZED("x:1", "1") "}}");
+        for (size_t n = 1; code != 0; n++) {
+            code = update(*state, updates[i][0], updates[i][1], n);
+            assert_int_equal(code, test_allocation_failed() && code != 0 ? 500 : 0);
+        }
+        test_must_delete_within(*state, "pods", "default/x", 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +395,9 @@ int main(void)
         T(jobs_end_once_and_for_all),
         T(indexes_rise_below_the_completions),
         T(templates_are_open_while_a_job_is_suspended),
+        T(resize_changes_sizes_alone),
+        T(ephemeral_containers_are_only_added),
+        T(pods_are_changed_whole_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
