@@ -354,8 +354,42 @@ static int find_resource(struct kinf__call *call)
     return 0;
 }
 
+/* What is posted to an object's subresource, or in its name. */
+static int post_to_object(struct kinf__call *call, struct cJSON **body)
+{
+    int failed = kinf__subresource_check_kind(&call->verb, *body);
+
+    if (failed == 0)
+        failed = kinf__subresource_post(&call->verb, body);
+    if (failed < 0)
+        return failed;
+    call->answer->code = 201;
+    return kinf__call_answer_tree(call, *body);
+}
+
+/* The old way: the binding says itself of which pod it is. */
+static int bind(struct kinf__call *call)
+{
+    KINF__AUTO_DOC *binding = NULL;
+    int failed = kinf__call_read_body(call, "Binding", &binding);
+    char name[KINF_NAME_MAX];
+
+    if (failed < 0)
+        return failed;
+    snprintf(name, sizeof name, "%s", kinf__doc_text(binding, "metadata", "name", NULL));
+    call->verb.resource = kinf__store_find(kinf__sim_store(call->sim), "", "pods");
+    call->verb.version = &call->verb.resource->versions[0];
+    call->verb.subresource = "binding";
+    call->verb.name = name;
+    failed = post_to_object(call, &binding);
+    call->verb.name = "";
+    return failed;
+}
+
 static int post_whole(struct kinf__call *call)
 {
+    if (strcmp(call->verb.resource->kind, "Binding") == 0)
+        return bind(call);
     return kinf__resource_is_stored(call->verb.resource) ? create(call) : review(call);
 }
 
@@ -453,14 +487,7 @@ static int post_below(struct kinf__call *call)
     KINF__AUTO_DOC *body = NULL;
     int failed = kinf__call_read_body(call, kinf__subresource_kind(&call->verb), &body);
 
-    if (failed == 0)
-        failed = kinf__subresource_check_kind(&call->verb, body);
-    if (failed == 0)
-        failed = kinf__subresource_post(&call->verb, &body);
-    if (failed < 0)
-        return failed;
-    call->answer->code = 201;
-    return kinf__call_answer_tree(call, body);
+    return failed == 0 ? post_to_object(call, &body) : failed;
 }
 
 static int read_below(struct kinf__call *call)

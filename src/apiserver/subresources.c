@@ -336,6 +336,54 @@ static int check_unbound(struct kinf__verb *verb)
                : 0;
 }
 
+static int copy_map(struct cJSON *metadata, const char *name, const struct cJSON *from)
+{
+    struct cJSON *to = from != NULL ? kinf__doc_object(metadata, name) : NULL;
+    const struct cJSON *member;
+    int failed = from != NULL && to == NULL ? KINF_ERR_NO_MEMORY : 0;
+
+    cJSON_ArrayForEach(member, from)
+    {
+        if (failed == 0)
+            failed = kinf__doc_set(to, member->string, kinf__doc_dup(member));
+    }
+    return failed;
+}
+
+/* Admission: a pod gets the zone and the region of its node. */
+static int copy_topology(struct kinf__verb *verb, const struct cJSON *target, struct cJSON *pod)
+{
+    static const char *const labels[] = { "topology.kubernetes.io/zone",
+                                          "topology.kubernetes.io/region" };
+    struct kinf__resource *nodes = kinf__store_find(store_of(verb), "", "nodes");
+    KINF__AUTO_DOC *node = NULL;
+    int failed = kinf__store_read(nodes, "", kinf__doc_text(target, "name", NULL), &node);
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(labels); i++) {
+        const char *label = kinf__doc_text(node, "metadata", "labels", labels[i], NULL);
+
+        if (*label != '\0')
+            failed =
+                kinf__doc_set_text(kinf__doc_object(metadata_of(pod), "labels"), labels[i], label);
+    }
+    return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
+}
+
+/* What the pod is told by its binding. */
+static int take_binding(struct kinf__verb *verb, struct cJSON *pod, const struct cJSON *binding)
+{
+    const struct cJSON *metadata = kinf__doc_get(binding, "metadata");
+    const struct cJSON *target = kinf__doc_get(binding, "target");
+    bool has_kind = *kinf__doc_text(target, "kind", NULL) != '\0';
+    int failed = copy_map(metadata_of(pod), "annotations", kinf__doc_get(metadata, "annotations"));
+
+    if (failed == 0)
+        failed = copy_map(metadata_of(pod), "labels", kinf__doc_get(metadata, "labels"));
+    if (failed == 0 && has_kind)
+        failed = copy_topology(verb, target, pod);
+    return failed == 0 ? set_scheduled(pod, kinf__doc_text(target, "name", NULL)) : failed;
+}
+
 static int bind_pod(struct kinf__verb *verb, struct cJSON **body)
 {
     const char *name = kinf__doc_text(*body, "metadata", "name", NULL);
@@ -349,7 +397,7 @@ static int bind_pod(struct kinf__verb *verb, struct cJSON **body)
         (failed = check_unbound(verb)) < 0)
         return failed;
     pod = KINF__TAKE(verb->object);
-    if (set_scheduled(pod, kinf__doc_text(*body, "target", "name", NULL)) < 0)
+    if (take_binding(verb, pod, *body) < 0)
         return refuse_no_memory(verb);
     failed = kinf__verb_replace(verb, KINF__TAKE(pod));
     return failed < 0 ? failed : answer_success(verb, body);

@@ -970,7 +970,21 @@ def binding(ns):
     yield post("gated", p + "/gated/binding", bind("gated"))
     yield merge(None, p + "/gated", {"spec": {"schedulingGates": []}})
     yield post("gated-no-more", p + "/gated/binding", bind("gated", "m"))
+    yield post(None, p, changed(pod("told"), ("metadata.labels", {"a": "pod"}), ("metadata.annotations", {"a": "pod"})))
+    yield post("with-metadata", p + "/told/binding", changed(
+        bind("told"), ("metadata.annotations", {"a": "binding", "b": "binding"}),
+        ("metadata.labels", {"a": "binding", "b": "binding"})))
+    yield get("with-metadata-bound", p + "/told")
+    zone = {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", "other": "o"}
+    yield post(None, "/api/v1/nodes", thing("v1", "Node", "placed-" + ns, metadata={"labels": zone}))
+    yield post(None, p, pod("placed"))
+    yield post("in-a-zone", p + "/placed/binding", bind("placed", "placed-" + ns))
+    yield get("in-a-zone-bound", p + "/placed")
+    yield post("no-such-dry-run", p + "/y/binding?dryRun=All", bind("y"))
+    yield get("not-bound-dry", p + "/y")
     yield post("by-bindings", where("v1", "bindings", ns), bind("y"))
+    yield post("by-bindings-again", where("v1", "bindings", ns), bind("y"))
+    yield post("by-bindings-not-there", where("v1", "bindings", ns), bind("nope"))
     yield get("by-bindings-bound", p + "/y")
     yield get("of-node", p + "?fieldSelector=spec.nodeName%3Dn", look=names_of)
     yield get("get", p + "/x/binding")

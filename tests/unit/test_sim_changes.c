@@ -1,10 +1,13 @@
 /*
  * What of an object may change, and by which of its subresources: claims, volumes, jobs, pods.
  */
+#include "apiserver/subresources.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "unit/allocation.h"
+#include "unit/patch_fixture.h"
 #include "unit/sim_fixture.h"
 #include "unit/test.h"
 
@@ -357,6 +360,49 @@ static void ephemeral_containers_are_only_added(void **state)
 #undef NOT_HERE
 }
 
+/* `n_failing`: of the allocations that fails; 0: none. Returns the code of a refusal, or 0. */
+static int bind(struct kinf__sim *sim, const char *json, size_t n_failing)
+{
+    struct kinf__store *store = kinf__sim_store(sim);
+    struct cJSON *body = test_json(json);
+    struct kinf__verb verb = {
+        .sim = sim, .name_space = "default", .name = "x", .subresource = "binding"
+    };
+    int failed, code;
+
+    kinf__store_lock(store);
+    verb.resource = kinf__store_find(store, "", "pods");
+    if (n_failing != 0)
+        test_fail_allocation(n_failing);
+    failed = kinf__subresource_post(&verb, &body);
+    code = failed < 0 ? verb.refusal.code : 0;
+    kinf__verb_release(&verb);
+    kinf__store_unlock(store);
+    cJSON_Delete(body);
+    return code;
+}
+
+#define TARGET "'target':{'kind':'Node','name':'n'}"
+
+static void bindings_tell_the_pod(void **state)
+{
+    test_must_create(*state, "nodes",
+                     "{'metadata':{'name':'n','labels':{'topology.kubernetes.io/zone':'z','o':'p'}}"
+                     "}");
+    test_must_create(*state, "pods",
+                     "{'metadata':{'name':'x','namespace':'default','labels':{'a':'b'},"
+                     "'annotations':{'c':'d'}},'spec':{" C "}}");
+    assert_int_equal(bind(*state,
+                          "{'metadata':{'name':'x','labels':{'a':'e','f':'g'},"
+                          "'annotations':{'c':'h','i':'j'}}," TARGET "}",
+                          0),
+                     0);
+    test_expect(*state, "pods", "default/x", "metadata.labels",
+                "{'a':'e','f':'g','topology.kubernetes.io/zone':'z'}");
+    test_expect(*state, "pods", "default/x", "metadata.annotations", "{'c':'h','i':'j'}");
+    test_expect(*state, "pods", "default/x", "spec.nodeName", "'n'");
+}
+
 static int update(struct kinf__sim *sim, const char *subresource, const char *json,
                   size_t n_failing)
 {
@@ -373,12 +419,15 @@ static void pods_are_changed_whole_without_memory(void **state)
           "{" X ",'spec':{'ephemeralContainers':[{'name':'e','image':'i'}]," C "}}" },
     };
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(updates); i++) {
+    test_must_create(*state, "nodes", "{'metadata':{'name':'n'}}");
+    for (size_t i = 0; i <= KINF__ARRAY_LEN(updates); i++) {
         int code = 500;
 
         test_must_create(*state, "pods", "{" X ",'spec':{" SIZED("x:1", "1") "}}");
         for (size_t n = 1; code != 0; n++) {
-            code = update(*state, updates[i][0], updates[i][1], n);
+            code = i < KINF__ARRAY_LEN(updates)
+                       ? update(*state, updates[i][0], updates[i][1], n)
+                       : bind(*state, "{'metadata':{'annotations':{'a':'b'}}," TARGET "}", n);
             assert_int_equal(code, test_allocation_failed() && code != 0 ? 500 : 0);
         }
         test_must_delete_within(*state, "pods", "default/x", 0);
@@ -397,6 +446,7 @@ int main(void)
         T(templates_are_open_while_a_job_is_suspended),
         T(resize_changes_sizes_alone),
         T(ephemeral_containers_are_only_added),
+        T(bindings_tell_the_pod),
         T(pods_are_changed_whole_without_memory),
     };
 
