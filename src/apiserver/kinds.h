@@ -36,6 +36,11 @@ KINF_MUST_CHECK int kinf__kind_prepare_update(struct kinf__sim *sim,
                                               const char *subresource,
                                               struct kinf__refusal *refusal);
 
+/* Admission of a pod that comes to a node: it gets the labels of its zone and region, if the node is
+ * there and has them. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__pod_take_topology(struct kinf__sim *sim, const char *node,
+                                            struct cJSON *pod);
+
 /* Whether what is to be stored is valid; `old` NULL: it is new. Custom resources: their metadata.
  * Definitions of such: all of it. Errors: KINF_ERR_INVALID with the server's 422. */
 KINF_MUST_CHECK int kinf__kind_validate(const struct kinf__resource *resource,

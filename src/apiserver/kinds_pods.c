@@ -115,12 +115,40 @@ static int set_priority(const struct kinf__write *write, struct cJSON *spec)
                : failed;
 }
 
+int kinf__pod_take_topology(struct kinf__sim *sim, const char *node, struct cJSON *pod)
+{
+    static const char *const names[] = { "topology.kubernetes.io/zone",
+                                         "topology.kubernetes.io/region" };
+    struct kinf__resource *nodes = kinf__store_find(kinf__sim_store(sim), "", "nodes");
+    kinf_auto_object const struct kinf_object *object = kinf__store_get(nodes, "", node);
+    struct cJSON *labels;
+    char label[KINF_NAME_MAX];
+
+    for (size_t i = 0; object != NULL && i < KINF__ARRAY_LEN(names); i++) {
+        if (kinf_object_get_label(object, names[i], label, sizeof label) < 0)
+            continue;
+        labels = kinf__doc_object(kinf__doc_get(pod, "metadata"), "labels");
+        if (labels == NULL || kinf__doc_set_text(labels, names[i], label) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static int place(const struct kinf__write *write)
+{
+    const char *node = kinf__doc_text(write->object, "spec", "nodeName", NULL);
+
+    return *node != '\0' ? kinf__pod_take_topology(write->sim, node, write->object) : 0;
+}
+
 int kinf__pod_create(const struct kinf__write *write)
 {
     struct cJSON *spec = kinf__doc_get(write->object, "spec");
     int failed = kinf__doc_set_text(kinf__doc_get(write->object, "status"), "qosClass",
                                     kinf__pod_quality(spec));
 
+    if (failed == 0)
+        failed = place(write);
     if (failed == 0)
         failed = tolerate_failures(spec);
     return failed == 0 ? set_priority(write, spec) : failed;

@@ -350,38 +350,20 @@ static int copy_map(struct cJSON *metadata, const char *name, const struct cJSON
     return failed;
 }
 
-/* Admission: a pod gets the zone and the region of its node. */
-static int copy_topology(struct kinf__verb *verb, const struct cJSON *target, struct cJSON *pod)
-{
-    static const char *const labels[] = { "topology.kubernetes.io/zone",
-                                          "topology.kubernetes.io/region" };
-    struct kinf__resource *nodes = kinf__store_find(store_of(verb), "", "nodes");
-    KINF__AUTO_DOC *node = NULL;
-    int failed = kinf__store_read(nodes, "", kinf__doc_text(target, "name", NULL), &node);
-
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(labels); i++) {
-        const char *label = kinf__doc_text(node, "metadata", "labels", labels[i], NULL);
-
-        if (*label != '\0')
-            failed =
-                kinf__doc_set_text(kinf__doc_object(metadata_of(pod), "labels"), labels[i], label);
-    }
-    return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-}
-
 /* What the pod is told by its binding. */
 static int take_binding(struct kinf__verb *verb, struct cJSON *pod, const struct cJSON *binding)
 {
     const struct cJSON *metadata = kinf__doc_get(binding, "metadata");
     const struct cJSON *target = kinf__doc_get(binding, "target");
+    const char *node = kinf__doc_text(target, "name", NULL);
     bool has_kind = *kinf__doc_text(target, "kind", NULL) != '\0';
     int failed = copy_map(metadata_of(pod), "annotations", kinf__doc_get(metadata, "annotations"));
 
     if (failed == 0)
         failed = copy_map(metadata_of(pod), "labels", kinf__doc_get(metadata, "labels"));
     if (failed == 0 && has_kind)
-        failed = copy_topology(verb, target, pod);
-    return failed == 0 ? set_scheduled(pod, kinf__doc_text(target, "name", NULL)) : failed;
+        failed = kinf__pod_take_topology(verb->sim, node, pod);
+    return failed == 0 ? set_scheduled(pod, node) : failed;
 }
 
 static int bind_pod(struct kinf__verb *verb, struct cJSON **body)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apiserver/kinds.h"
 #include "workloads/workloads_priv.h"
 
 /* X(step, the shortest and the longest time before it is taken) */
@@ -298,6 +299,7 @@ static int bind_pod(struct kinf__work *work, struct kinf__member *pod)
     if (host == NULL)
         return say_unschedulable(work, pod);
     if (kinf__doc_set_text(kinf__doc_get(work->tree, "spec"), "nodeName", host->name) < 0 ||
+        kinf__pod_take_topology(workloads->sim, host->name, work->tree) < 0 ||
         set_condition(work->tree, "PodScheduled", "True", NULL, NULL) < 0)
         return KINF_ERR_NO_MEMORY;
     if (kinf__store_put(kinf__sim_store(workloads->sim), workloads->resources[KINF__WORK_POD],

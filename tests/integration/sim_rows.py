@@ -980,6 +980,9 @@ def binding(ns):
     yield post(None, p, pod("placed"))
     yield post("in-a-zone", p + "/placed/binding", bind("placed", "placed-" + ns))
     yield get("in-a-zone-bound", p + "/placed")
+    yield merge("in-another-zone", p + "/placed", {"metadata": {"labels": {
+        "topology.kubernetes.io/zone": "another", "topology.kubernetes.io/region": None}}})
+    yield post("in-a-zone-at-once", p, pod("at-once", nodeName="placed-" + ns))
     yield post("no-such-dry-run", p + "/y/binding?dryRun=All", bind("y"))
     yield get("not-bound-dry", p + "/y")
     yield post("by-bindings", where("v1", "bindings", ns), bind("y"))

@@ -360,6 +360,20 @@ static void ephemeral_containers_are_only_added(void **state)
 #undef NOT_HERE
 }
 
+static void pods_that_are_made_on_a_node_get_its_zone(void **state)
+{
+    test_must_create(*state, "nodes",
+                     "{'metadata':{'name':'n','labels':{'topology.kubernetes.io/zone':'z'}}}");
+    test_must_create(*state, "pods",
+                     "{'metadata':{'name':'x','namespace':'default','labels':{'a':'b',"
+                     "'topology.kubernetes.io/zone':'y'}},'spec':{'nodeName':'n'," C "}}");
+    test_expect(*state, "pods", "default/x", "metadata.labels",
+                "{'a':'b','topology.kubernetes.io/zone':'z'}");
+    test_must_merge(*state, "pods", "default/x", "",
+                    "{'metadata':{'labels':{'topology.kubernetes.io/zone':null}}}");
+    test_expect(*state, "pods", "default/x", "metadata.labels", "{'a':'b'}");
+}
+
 /* `n_failing`: of the allocations that fails; 0: none. Returns the code of a refusal, or 0. */
 static int bind(struct kinf__sim *sim, const char *json, size_t n_failing)
 {
@@ -446,6 +460,7 @@ int main(void)
         T(templates_are_open_while_a_job_is_suspended),
         T(resize_changes_sizes_alone),
         T(ephemeral_containers_are_only_added),
+        T(pods_that_are_made_on_a_node_get_its_zone),
         T(bindings_tell_the_pod),
         T(pods_are_changed_whole_without_memory),
     };

@@ -379,6 +379,26 @@ static void pods_wait_for_a_node_that_fits(void **state)
     worked_release(&worked);
 }
 
+static void pods_get_the_zone_of_the_node_that_they_are_bound_to(void **state)
+{
+    struct worked worked;
+    struct cJSON *pod;
+
+    (void)state;
+    worked_init_workloads(&worked, 3);
+    worked_create(&worked, "", "nodes",
+                  "{'metadata':{'name':'n','labels':{'topology.kubernetes.io/zone':'z'}}}");
+    worked_create(&worked, "", "pods",
+                  "{'metadata':{'name':'p','namespace':'default'},'spec':{'containers':[{'name':"
+                  "'main','image':'example/x:1'}]}}");
+    worked_run(&worked, WHILE_MS);
+    pod = worked_get(&worked, "", "pods", "default/p");
+    assert_string_equal(
+        kinf__doc_text(pod, "metadata", "labels", "topology.kubernetes.io/zone", NULL), "z");
+    cJSON_Delete(pod);
+    worked_release(&worked);
+}
+
 static void pods_are_not_bound_before_their_gates_are_open(void **state)
 {
     struct worked worked;
@@ -831,6 +851,7 @@ int main(void)
         cmocka_unit_test(paused_deployments_scale_but_do_not_roll),
         cmocka_unit_test(lost_pods_are_replaced_and_surplus_ones_go),
         cmocka_unit_test(pods_wait_for_a_node_that_fits),
+        cmocka_unit_test(pods_get_the_zone_of_the_node_that_they_are_bound_to),
         cmocka_unit_test(pods_are_not_bound_before_their_gates_are_open),
         cmocka_unit_test(cordoned_nodes_get_no_pods_and_lost_ones_lose_theirs),
         cmocka_unit_test(failing_deployments_say_so_after_their_deadline),
