@@ -6,8 +6,10 @@
 
 #include <stdlib.h>
 
-/* Garbage that each write takes along, so that it does not pile up where nobody reaps. */
-#define REAPED_BY_WRITE 256
+/* Garbage that each write takes along, and more for each change of a tree, which leaves a path of
+ * nodes behind: so that it does not pile up where nobody reaps. */
+#define REAPED_BY_WRITE  256
+#define REAPED_BY_CHANGE 64
 
 /* --- trees --- */
 
@@ -192,11 +194,12 @@ struct kinf_snapshot *kinf__write_commit(struct kinf__write *write, const char *
 void kinf__write_settle(struct kinf__write *write, struct kinf__graveyard *graveyard)
 {
     struct kinf__dead_nodes dead = KINF__DEAD_NODES_INIT;
+    size_t n_reaped = REAPED_BY_WRITE + write->n_changes * REAPED_BY_CHANGE;
 
     for (size_t i = 0; i < write->n_changes; i++)
         kinf__tree_settle(&write->changes[i], &dead);
     kinf__graveyard_bury(graveyard, &dead);
     kinf_snapshot_unref(write->old);
     end(write);
-    kinf__graveyard_reap(graveyard, REAPED_BY_WRITE);
+    kinf__graveyard_reap(graveyard, n_reaped);
 }

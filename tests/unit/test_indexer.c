@@ -754,6 +754,54 @@ static void writes_take_garbage_along(void **state)
     assert_int_equal(kinf__object_count(), 1);
 }
 
+/* Stores an object of another version in place of each `n_apart`th, by one write. */
+static void change_many(size_t n, size_t n_apart, size_t first, const char *rv)
+{
+    struct kinf_store_change *changes = calloc(n, sizeof changes[0]);
+    char key[64];
+
+    assert_non_null(changes);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(key, sizeof key, "ns/pod-%zu", i * n_apart + first);
+        changes[i].object = indexer_object(key, rv, "a,b");
+    }
+    assert_int_equal(kinf_indexer_transaction(indexer, changes, n, NULL), 0);
+    for (size_t i = 0; i < n; i++)
+        kinf_object_unref(changes[i].object);
+    free(changes);
+}
+
+/* Each write has `n` changes, far apart. As a watch cache does, somebody always has the version of before;
+ * nobody reaps, as while the queue is never empty. */
+static void write_often(size_t n)
+{
+    const size_t n_stored = 20000, n_writes = 30;
+    struct kinf_snapshot *before, *after;
+    char rv[32];
+
+    fill(n_stored);
+    while (kinf__indexer_reap(indexer, 1000))
+        continue;
+    before = kinf_indexer_snapshot(indexer);
+    for (size_t i = 0; i < n_writes; i++) {
+        snprintf(rv, sizeof rv, "%zu", i + 2);
+        change_many(n, n_stored / n, i % (n_stored / n), rv);
+        after = kinf_indexer_snapshot(indexer);
+        kinf_snapshot_unref(before);
+        before = after;
+        assert_true(kinf__object_count() <= n_stored + 2 * n);
+    }
+    kinf_snapshot_unref(before);
+}
+
+static void many_large_writes_pile_up_no_garbage(void **state)
+{
+    (void)state;
+    write_often(1000);
+    write_often(100);
+    write_often(10);
+}
+
 static void a_snapshot_that_goes_last_frees_everything(void **state)
 {
     struct kinf_snapshot *snapshot;
@@ -805,6 +853,7 @@ int main(void)
         TEST(a_large_version_is_freed_in_slices),
         TEST(garbage_is_foreseen_while_somebody_has_an_old_version),
         TEST(writes_take_garbage_along),
+        TEST(many_large_writes_pile_up_no_garbage),
         TEST(a_snapshot_that_goes_last_frees_everything),
     };
 
