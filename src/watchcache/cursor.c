@@ -527,25 +527,39 @@ bool kinf__cursors_hold_much(struct kinf__watchcache *cache)
     return atomic_load(&cache->held_bytes) > cache->limits.page_bytes;
 }
 
+/* Of those that are to go on behind `next`. */
+static size_t stalled_bytes_behind_locked(struct kinf__watchcache *cache, uint64_t next)
+    KINF__REQUIRES(cache->lock)
+{
+    size_t bytes = 0;
+
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        struct kinf__watch_cursor *cursor = KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+
+        if (cursor->next > next)
+            bytes += stalled_bytes_locked(cache, cursor);
+    }
+    return bytes;
+}
+
+/* Halves the history to find whom to give up: thousands may stall, each somewhere else, and others wait
+ * for the lock. */
 void kinf__cursors_bound_stalled_locked(struct kinf__watchcache *cache)
 {
-    while (kinf__cursors_hold_much(cache)) {
-        uint64_t oldest = UINT64_MAX;
-        size_t bytes = 0;
+    uint64_t low = 0, high = cache->history.end;
 
-        KINF__LIST_FOR_EACH (node, &cache->cursors) {
-            struct kinf__watch_cursor *cursor =
-                KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
-            size_t its_bytes = stalled_bytes_locked(cache, cursor);
+    if (!kinf__cursors_hold_much(cache) ||
+        stalled_bytes_behind_locked(cache, 0) <= cache->limits.page_bytes)
+        return;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
 
-            bytes += its_bytes;
-            if (its_bytes != 0 && cursor->next < oldest)
-                oldest = cursor->next;
-        }
-        if (bytes <= cache->limits.page_bytes)
-            return;
-        give_up_locked(cache, oldest);
+        if (stalled_bytes_behind_locked(cache, middle) > cache->limits.page_bytes)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    give_up_locked(cache, high);
 }
 
 bool kinf__watch_cursor_is_given_up(struct kinf__watch_cursor *cursor)

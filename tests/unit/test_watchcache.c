@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "watchcache/watchcache_priv.h"
@@ -852,6 +853,46 @@ static void what_stalled_watches_hold_is_bounded(void **state)
     assert_true(kinf__watchcache_tick(f->cache, 1) > 1);
 }
 
+static int64_t thread_cpu_ms(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* Nobody else gets the lock meanwhile: when each was looked at for each, this took seconds. */
+static void giving_up_thousands_takes_no_time(void **state)
+{
+    enum { n_stalled = 8000 };
+    const struct kinf__watchcache_limits limits = { .page_bytes = 2000 };
+    struct watchcache_fixture *f = *state;
+    struct watch *watches = calloc(n_stalled, sizeof watches[0]);
+    unsigned version = 1000;
+    char name[32];
+    int64_t begun_ms;
+
+    assert_non_null(watches);
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "1000", "a@999");
+    for (size_t i = 0; i < n_stalled; i++) {
+        snprintf(name, sizeof name, "b%zu", i);
+        stall_at(f, &watches[i], name, &version);
+    }
+    watchcache_replace(f, "999", "a@999");
+    begun_ms = thread_cpu_ms();
+    kinf__watchcache_tick(f->cache, 1);
+    assert_true(thread_cpu_ms() - begun_ms < 500);
+    assert_in_range(status_of(f).n_cursors_given_up, n_stalled - 50, n_stalled - 1);
+    assert_true(kinf__watch_cursor_is_given_up(watches[0].cursor));
+    assert_false(kinf__watch_cursor_is_given_up(watches[n_stalled - 1].cursor));
+    for (size_t i = 0; i < n_stalled; i++)
+        watch_end(&watches[i]);
+    free(watches);
+}
+
 static void events_grow_too_old(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -1276,6 +1317,7 @@ int main(void)
         WATCHCACHE_TEST(idle_watch_stays_in_step_with_the_history),
         WATCHCACHE_TEST(stalled_watch_expires_and_hurts_nobody),
         WATCHCACHE_TEST(what_stalled_watches_hold_is_bounded),
+        WATCHCACHE_TEST(giving_up_thousands_takes_no_time),
         WATCHCACHE_TEST(events_grow_too_old),
         WATCHCACHE_TEST(server_that_went_back_expires_every_watch),
         WATCHCACHE_TEST(versions_that_are_no_numbers_are_not_served),
