@@ -81,6 +81,14 @@ static struct kinf_snapshot *take_oldest_page_locked(struct kinf__watchcache *ca
     return snapshot;
 }
 
+static struct kinf_snapshot *give_up_oldest_page_locked(struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    if (cache->pages[0].version > cache->given_up_version)
+        cache->given_up_version = cache->pages[0].version;
+    return take_oldest_page_locked(cache);
+}
+
 size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache)
 {
     return cache->n_pages != 0 ? (size_t)(cache->n_bytes_out - cache->pages[0].n_bytes_out) : 0;
@@ -98,7 +106,7 @@ static struct kinf_snapshot *take_outworn_page_locked(struct kinf__watchcache *c
     if (!is_too_much && now_ms - cache->pages[0].since_ms < cache->limits.page_age_ms)
         return NULL;
     cache->counts.n_pages_dropped += is_too_much;
-    return take_oldest_page_locked(cache);
+    return give_up_oldest_page_locked(cache);
 }
 
 /* Giving up a snapshot is short: what it alone held goes to the indexer's graveyard. */
@@ -116,13 +124,15 @@ void kinf__pages_drop_all_locked(struct kinf__watchcache *cache)
         kinf_snapshot_unref(take_oldest_page_locked(cache));
 }
 
-/* A version that was used twice would not say which state it is. */
+/* A version that was used twice would not say which state it is; one that was given up would begin its
+ * time and its bytes anew. */
 static bool may_hold_locked(const struct kinf__watchcache *cache,
                             const struct kinf_snapshot *snapshot, uint64_t version)
     KINF__REQUIRES(cache->lock)
 {
     return version != 0 && version <= cache->version &&
-           (snapshot == cache->current || version > cache->suspect_version) &&
+           (snapshot == cache->current ||
+            (version > cache->suspect_version && version > cache->given_up_version)) &&
            find_page_locked(cache, version) == NULL;
 }
 
@@ -134,7 +144,7 @@ void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot 
     kinf__mutex_lock(&cache->lock);
     if (may_hold_locked(cache, snapshot, version)) {
         if (cache->n_pages == cache->limits.max_pages) {
-            kinf_snapshot_unref(take_oldest_page_locked(cache));
+            kinf_snapshot_unref(give_up_oldest_page_locked(cache));
             cache->counts.n_pages_dropped++;
         }
         cache->pages[cache->n_pages++] =

@@ -100,7 +100,7 @@ struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
                                                 uint64_t *ret_version);
 
 /* Keeps a snapshot that came from here for later pages, until it is too old or too expensive; once
- * held, holding it again changes nothing. That it could not be held (no memory, disabled, of a
+ * held, holding it again changes nothing. That it could not be held (given up before, disabled, of a
  * server that went back) shows when it is asked for. */
 void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
                            int64_t now_ms);

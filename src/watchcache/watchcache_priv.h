@@ -102,7 +102,8 @@ struct kinf__watchcache {
     size_t store_bytes;       /* of the objects of `current` */
     struct kinf__page *pages; /* the oldest first */
     size_t n_pages;
-    uint64_t n_bytes_out; /* bytes of all that was ever taken out of the store */
+    uint64_t given_up_version; /* the highest of those that were given up for a limit */
+    uint64_t n_bytes_out;      /* bytes of all that was ever taken out of the store */
 
     struct kinf__list waiters;
     size_t n_waiters;

@@ -134,6 +134,29 @@ static void held_versions_are_bounded_by_the_bytes_that_they_keep(void **state)
     assert_int_equal(status.page_bytes, 0);
 }
 
+/* Who reads a page while its version is given up holds it no more: neither limit would hold. */
+static void versions_that_were_given_up_are_not_held_again(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf_snapshot *snapshot;
+
+    watchcache_replace(f, "10", "a@1");
+    snapshot = kinf__watchcache_snapshot(f->cache, NULL);
+    hold(f);
+    watchcache_put(f, "b@11");
+    hold(f);
+    kinf__watchcache_tick(f->cache, now_ms + 5 * MINUTE_MS);
+    assert_int_equal(n_pages(f), 0);
+    kinf__watchcache_hold(f->cache, snapshot, now_ms + 5 * MINUTE_MS);
+    assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
+    assert_int_equal(n_pages(f), 0);
+    kinf_snapshot_unref(snapshot);
+    /* But what readers are told is held anew. */
+    hold(f);
+    watchcache_put(f, "c@12");
+    assert_int_equal(count_at(f, 11), 2);
+}
+
 /* The version stands for another state now. */
 static void server_that_went_back_ends_held_versions(void **state)
 {
@@ -440,6 +463,7 @@ int main(void)
         WATCHCACHE_TEST(held_versions_end_with_their_age),
         WATCHCACHE_TEST(held_versions_are_bounded_by_number),
         WATCHCACHE_TEST(held_versions_are_bounded_by_the_bytes_that_they_keep),
+        WATCHCACHE_TEST(versions_that_were_given_up_are_not_held_again),
         WATCHCACHE_TEST(server_that_went_back_ends_held_versions),
         WATCHCACHE_TEST(waiting_ends_when_the_version_is_reached),
         WATCHCACHE_TEST(waiting_ends_with_its_time),
