@@ -142,6 +142,11 @@ static void end(struct kinf__write *write)
         free(write->changes);
 }
 
+static void take_back_last(struct kinf__write *write)
+{
+    kinf__tree_take_back(&write->changes[--write->n_changes]);
+}
+
 int kinf__write_set(struct kinf__write *write, struct kinf__entry *entry,
                     const struct kinf_object **ret_old)
 {
@@ -150,10 +155,14 @@ int kinf__write_set(struct kinf__write *write, struct kinf__entry *entry,
     if (set_in(write, &write->version->items, entry, 0) < 0)
         return KINF_ERR_NO_MEMORY;
     old = last_found(write);
+    *ret_old = old != NULL ? old->object : NULL;
+    if (*ret_old == entry->object) {
+        take_back_last(write);
+        return 0;
+    }
     if (change_indices(write, old, entry) < 0)
         return KINF_ERR_NO_MEMORY;
     write->count += old == NULL;
-    *ret_old = old != NULL ? old->object : NULL;
     return 0;
 }
 
@@ -176,7 +185,7 @@ int kinf__write_remove(struct kinf__write *write, const char *key,
 void kinf__write_abort(struct kinf__write *write)
 {
     while (write->n_changes > 0)
-        kinf__tree_take_back(&write->changes[--write->n_changes]);
+        take_back_last(write);
     if (write->old != NULL)
         kinf_snapshot_unref(write->version);
     end(write);

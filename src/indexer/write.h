@@ -26,9 +26,9 @@ struct kinf__write {
 /* The write must be ended by abort, or by commit and settle. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__write_begin(struct kinf__write *write, struct kinf_snapshot *current);
 
-/* Puts an entry in place of the one of the same key. `*ret_old` is what was there, or NULL:
- * borrowed until the write is settled. Errors: KINF_ERR_NO_MEMORY; then the write must be aborted.
- */
+/* Puts an entry in place of the one of the same key, unless that has the same object: then it stays.
+ * `*ret_old` is what was there, or NULL: borrowed until the write is settled. Errors:
+ * KINF_ERR_NO_MEMORY; then the write must be aborted. */
 KINF_MUST_CHECK int kinf__write_set(struct kinf__write *write, struct kinf__entry *entry,
                                     const struct kinf_object **ret_old);
 KINF_MUST_CHECK int kinf__write_remove(struct kinf__write *write, const char *key,

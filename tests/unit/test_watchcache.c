@@ -853,6 +853,32 @@ static void what_stalled_watches_hold_is_bounded(void **state)
     assert_true(kinf__watchcache_tick(f->cache, 1) > 1);
 }
 
+/* W7: the store has what it holds, and an event that changes nothing leaves it there. */
+static void event_that_changes_nothing_stalls_nobody(void **state)
+{
+    const struct kinf__watchcache_limits limits = { .history_bytes = 4000, .page_bytes = 1 };
+    struct watchcache_fixture *f = *state;
+    unsigned version = 1000;
+    struct watch watch;
+
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "1000", "a@999", "b@998");
+    stall_at(f, &watch, "a", &version);
+    watchcache_put(f, "a@1001");
+    for (int i = 0; i < 50; i++)
+        put_next(f, "b", &version);
+    watchcache_check(f);
+    kinf__watchcache_tick(f->cache, kinf__clock_now_ms());
+    assert_false(kinf__watch_cursor_is_given_up(watch.cursor));
+    put_next(f, "a", &version);
+    watchcache_check(f);
+    kinf__watchcache_tick(f->cache, kinf__clock_now_ms());
+    assert_true(kinf__watch_cursor_is_given_up(watch.cursor));
+    watch_end(&watch);
+}
+
 static int64_t thread_cpu_ms(void)
 {
     struct timespec used;
@@ -1317,6 +1343,7 @@ int main(void)
         WATCHCACHE_TEST(idle_watch_stays_in_step_with_the_history),
         WATCHCACHE_TEST(stalled_watch_expires_and_hurts_nobody),
         WATCHCACHE_TEST(what_stalled_watches_hold_is_bounded),
+        WATCHCACHE_TEST(event_that_changes_nothing_stalls_nobody),
         WATCHCACHE_TEST(giving_up_thousands_takes_no_time),
         WATCHCACHE_TEST(events_grow_too_old),
         WATCHCACHE_TEST(server_that_went_back_expires_every_watch),
