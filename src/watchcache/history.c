@@ -120,6 +120,8 @@ static void drop_gaps(struct kinf__history *history, size_t n)
 
 void kinf__history_note_gap(struct kinf__history *history, uint64_t before, uint64_t behind)
 {
+    if (behind - before < 2)
+        return;
     while (history->n_gaps > 0 && history->gaps[0].behind <= history->start)
         drop_gaps(history, 1);
     if (history->n_gaps == KINF__N_HISTORY_GAPS) {

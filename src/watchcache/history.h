@@ -57,7 +57,8 @@ void kinf__history_append(struct kinf__history *history, const struct kinf__past
 /* Takes the oldest out, which there is; its references become the caller's. */
 struct kinf__past_event kinf__history_take_oldest(struct kinf__history *history);
 
-/* A list has replaced everything. Of too many gaps the oldest two become one. */
+/* A list has replaced everything; `behind` is not below `before`. Of too many gaps the oldest two become
+ * one, so that what has no version in it is none. */
 void kinf__history_note_gap(struct kinf__history *history, uint64_t before, uint64_t behind);
 static inline bool kinf__history_gap_has(struct kinf__history_gap gap, uint64_t version)
 {

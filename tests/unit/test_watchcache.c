@@ -206,6 +206,26 @@ static void who_begins_between_two_lists_expires(void **state)
     watch_end(&watch);
 }
 
+/* W8: a list of what is known already leaves nothing unknown, however often it comes. */
+static void list_of_the_same_version_expires_nobody(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@3");
+    watchcache_replace(f, "20", "a@3");
+    watchcache_put(f, "a@21");
+    watchcache_put(f, "a@22");
+    for (unsigned i = 0; i < 2 * KINF__N_HISTORY_GAPS; i++)
+        watchcache_replace(f, "22", "a@22");
+    watchcache_replace(f, "23", "a@23");
+    for (uint64_t version = 11; version < 20; version++)
+        assert_int_equal(watch_try(f, &watch, version, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &watch, 21, NULL);
+    watch_expect(&watch, "MODIFIED d/a@22, MODIFIED d/a@23, BOOKMARK 23");
+    watch_end(&watch);
+}
+
 /* W3: the server gave each change a version, so there are enough; not always where one would like. */
 static void deletions_of_a_list_take_the_versions_that_are_free(void **state)
 {
@@ -1321,6 +1341,7 @@ int main(void)
         WATCHCACHE_TEST(only_what_changed_is_told),
         WATCHCACHE_TEST(list_enters_in_order_with_a_version_for_each_change),
         WATCHCACHE_TEST(who_begins_between_two_lists_expires),
+        WATCHCACHE_TEST(list_of_the_same_version_expires_nobody),
         WATCHCACHE_TEST(deletions_of_a_list_take_the_versions_that_are_free),
         WATCHCACHE_TEST(list_of_many_enters_whole),
         WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
