@@ -249,7 +249,7 @@ static int check_start_locked(const struct kinf__watchcache *cache, uint64_t ver
         return kinf__error_set(err, KINF_ERR_EXPIRED, "too old resource version: %llu (%llu)",
                                (unsigned long long)version,
                                (unsigned long long)cache->history.start);
-    if (kinf__history_is_in_gap(&cache->history, version))
+    if (kinf__history_before_gap(&cache->history, version) != version)
         return kinf__error_set(err, KINF_ERR_EXPIRED,
                                "resource version %llu: what came and went behind it is not known",
                                (unsigned long long)version);
@@ -483,6 +483,7 @@ uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor)
         version = place == cache->history.end
                       ? cache->version
                       : kinf__history_version_before(&cache->history, place);
+        version = kinf__history_before_gap(&cache->history, version);
         if (version > cursor->progress)
             cursor->progress = version;
     }

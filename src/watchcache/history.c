@@ -133,13 +133,13 @@ void kinf__history_note_gap(struct kinf__history *history, uint64_t before, uint
 
 /* --- reading --- */
 
-bool kinf__history_is_in_gap(const struct kinf__history *history, uint64_t version)
+uint64_t kinf__history_before_gap(const struct kinf__history *history, uint64_t version)
 {
     for (size_t i = 0; i < history->n_gaps; i++) {
         if (kinf__history_gap_has(history->gaps[i], version))
-            return true;
+            return history->gaps[i].before;
     }
-    return false;
+    return version;
 }
 
 uint64_t kinf__history_search(const struct kinf__history *history, uint64_t version)

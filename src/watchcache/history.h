@@ -64,8 +64,8 @@ static inline bool kinf__history_gap_has(struct kinf__history_gap gap, uint64_t 
 {
     return gap.before < version && version < gap.behind;
 }
-/* Whether what happened from there on is not known. */
-bool kinf__history_is_in_gap(const struct kinf__history *history, uint64_t version);
+/* The version itself, or in a gap, where what happened from there on is not known, that of before it. */
+uint64_t kinf__history_before_gap(const struct kinf__history *history, uint64_t version);
 
 static inline struct kinf__past_event *kinf__history_at(const struct kinf__history *history,
                                                         uint64_t number)

@@ -548,6 +548,44 @@ static void watch_pauses_in_many_events_of_others(void **state)
     }
 }
 
+/* W8: in the midst of a list there is no version from which somebody could go on, so none is told. */
+static void bookmark_in_the_midst_of_a_list_is_of_before_it(void **state)
+{
+    enum { n = 3000 };
+    const struct kinf__watch_filter filter = { .name_space = "n" };
+    struct watchcache_fixture *f = *state;
+    const struct kinf_object *objects[n];
+    const struct kinf_delta list = { .type = KINF_DELTA_REPLACED_ALL,
+                                     .objects = objects,
+                                     .n_objects = n,
+                                     .resource_version = "4000" };
+    struct kinf__watch_event event;
+    struct watch watch, later;
+
+    watchcache_replace(f, "10", "a@1");
+    watchcache_put(f, "n/a@11");
+    watch_from(f, &watch, 10, &filter);
+    watch_expect(&watch, "ADDED n/a@11");
+    for (unsigned i = 0; i < n; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "k%u@%u", i, 1000 + i);
+        objects[i] = watchcache_object(text);
+    }
+    watchcache_delta(f, &list, 1);
+    for (unsigned i = 0; i < n; i++)
+        kinf_object_unref(objects[i]);
+    assert_int_equal(kinf__watch_cursor_next(watch.cursor, &event), KINF__WATCH_CURSOR_PAUSED);
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    watch_from(f, &later, 11, &filter);
+    watch_end(&later);
+    assert_int_equal(kinf__watch_cursor_next(watch.cursor, &event), 1);
+    assert_int_equal(event.version, 4000);
+    watch_expect(&watch, "");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 4000);
+    watch_end(&watch);
+}
+
 static void replay_of_a_snapshot_asks_the_same_selection(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -1354,6 +1392,7 @@ int main(void)
         WATCHCACHE_TEST(successor_is_told_as_another_object),
         WATCHCACHE_TEST(selection_is_by_namespace_name_and_index),
         WATCHCACHE_TEST(watch_pauses_in_many_events_of_others),
+        WATCHCACHE_TEST(bookmark_in_the_midst_of_a_list_is_of_before_it),
         WATCHCACHE_TEST(replay_of_a_snapshot_asks_the_same_selection),
         WATCHCACHE_TEST(unknown_index_is_refused),
         WATCHCACHE_TEST(added_index_begins_a_new_history),

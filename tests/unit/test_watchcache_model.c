@@ -318,6 +318,7 @@ static void judge_progress(struct twin *twin, struct twin_watch *watch)
     if (watch->epoch != twin->epoch)
         return;
     assert_true(progress <= twin->stored_version || progress == watch->start);
+    assert_true(!is_in_gap(twin, progress) || progress == watch->start);
     next = next_for(twin, watch, text, sizeof text);
     /* A bookmark says no more than a version. */
     if (next < twin->n_past && progress >= twin->past[next].version &&
