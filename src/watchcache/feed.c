@@ -287,14 +287,16 @@ static void note_gap_locked(struct kinf__watchcache *cache, const struct group *
     kinf__cursors_pass_gap_locked(cache, gap);
 }
 
-/* A server that went back uses versions again, so none of before says any more which state it is. */
-static void go_back_locked(struct kinf__watchcache *cache, uint64_t version)
+/* A server that went back uses versions again, so none of before says any more which state it is; what
+ * changed without a new version has used the one that there is. */
+static void go_back_locked(struct kinf__watchcache *cache, const struct group *group)
     KINF__REQUIRES(cache->lock)
 {
-    if (version > cache->suspect_version)
-        cache->suspect_version = version;
+    if (group->version_before > cache->suspect_version)
+        cache->suspect_version = group->version_before;
     kinf__pages_drop_all_locked(cache);
-    kinf__waiters_end_all_locked(cache, KINF_ERR_EXPIRED);
+    if (group->version < group->version_before)
+        kinf__waiters_end_all_locked(cache, KINF_ERR_EXPIRED);
 }
 
 /* Moves history and version. Returns what of the history is to be released. */
@@ -310,8 +312,8 @@ static struct kinf__history publish_locked(struct kinf__watchcache *cache, struc
     cache->version = group->version;
     cache->n_bytes_out += group->bytes_out;
     cache->store_bytes += group->bytes_in - group->bytes_out;
-    if (group->version < group->version_before)
-        go_back_locked(cache, group->version_before);
+    if (group->failure != NULL && group->version <= group->version_before)
+        go_back_locked(cache, group);
     if (group->failure == NULL)
         append_locked(cache, group);
     if (group->failure == NULL && group->is_list)

@@ -163,10 +163,10 @@ int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache, uint64_t versio
     kinf__mutex_lock(&cache->lock);
     current = cache->version;
     page = find_page_locked(cache, version);
-    if (version != 0 && version == current)
-        snapshot = kinf_snapshot_ref(cache->current);
-    else if (page != NULL)
+    if (page != NULL)
         snapshot = kinf_snapshot_ref(page->snapshot);
+    else if (version == current && version > cache->suspect_version)
+        snapshot = kinf_snapshot_ref(cache->current);
     kinf__mutex_unlock(&cache->lock);
     if (snapshot != NULL) {
         *ret_snapshot = snapshot;

@@ -106,7 +106,8 @@ void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot 
                            int64_t now_ms);
 
 /* Exactly this version: the current or a held one, with a reference for the caller. Errors:
- * KINF_ERR_EXPIRED (not held, or no longer), KINF_ERR_RV_TOO_LARGE (above the current one). */
+ * KINF_ERR_EXPIRED (not held, or no longer; or the current one, which is not held, and the server has
+ * used its number before), KINF_ERR_RV_TOO_LARGE (above the current one). */
 KINF_MUST_CHECK int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache, uint64_t version,
                                                  struct kinf_snapshot **ret_snapshot,
                                                  struct kinf_error *err);

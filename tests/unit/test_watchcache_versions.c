@@ -178,6 +178,30 @@ static void server_that_went_back_ends_held_versions(void **state)
     assert_int_equal(count_at(f, 13), 2);
 }
 
+/* Who has a version of before the server went back, or of before a change that has no version of its
+ * own, is not given another state under the same number. */
+static void version_of_two_states_is_not_read(void **state)
+{
+    struct watchcache_fixture *f = *state;
+
+    watchcache_replace(f, "10", "a@1");
+    watchcache_put(f, "b@12");
+    hold(f);
+    watchcache_replace(f, "11", "a@1");
+    watchcache_put(f, "c@12");
+    assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
+    hold(f);
+    assert_int_equal(count_at(f, 12), 2);
+    watchcache_put(f, "e@13");
+    assert_int_equal(count_at(f, 12), 2);
+    hold(f);
+    watchcache_delete(f, "e@13");
+    assert_int_equal(count_at(f, 13), KINF_ERR_EXPIRED);
+    assert_int_equal(n_pages(f), 0);
+    watchcache_put(f, "e@14");
+    assert_int_equal(count_at(f, 14), 3);
+}
+
 /* --- waiting --- */
 
 struct wait {
@@ -465,6 +489,7 @@ int main(void)
         WATCHCACHE_TEST(held_versions_are_bounded_by_the_bytes_that_they_keep),
         WATCHCACHE_TEST(versions_that_were_given_up_are_not_held_again),
         WATCHCACHE_TEST(server_that_went_back_ends_held_versions),
+        WATCHCACHE_TEST(version_of_two_states_is_not_read),
         WATCHCACHE_TEST(waiting_ends_when_the_version_is_reached),
         WATCHCACHE_TEST(waiting_ends_with_its_time),
         WATCHCACHE_TEST(waiting_ends_when_the_server_goes_back_or_serving_ends),
