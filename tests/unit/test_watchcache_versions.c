@@ -97,14 +97,18 @@ static void held_versions_are_bounded_by_number(void **state)
 {
     const struct kinf__watchcache_limits limits = { .max_pages = 2 };
     struct watchcache_fixture *f = *state;
+    struct kinf_snapshot *snapshot;
 
     remake(f, &limits);
     watchcache_replace(f, "10", "a@1");
+    snapshot = kinf__watchcache_snapshot(f->cache, NULL);
     hold(f);
     watchcache_put(f, "a@11");
     hold(f);
     watchcache_put(f, "a@12");
     hold(f);
+    kinf__watchcache_hold(f->cache, snapshot, now_ms);
+    kinf_snapshot_unref(snapshot);
     assert_int_equal(n_pages(f), 2);
     assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
     assert_int_equal(count_at(f, 11), 1);
