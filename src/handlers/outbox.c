@@ -2,7 +2,8 @@
  * What waits for a consumer. Neighbours: exec_handler.c takes what is to be told.
  *
  * Invariants: an entry is in its feed's map while its object is there; one that is told and gone is in
- * no map but in one of the two lists, or is freed. A feed's `synced` waits at most once.
+ * no map but in one of the two lists, or is freed. A feed's `synced` waits at most once, for all feeds of
+ * its resource.
  */
 #include "handlers/outbox.h"
 
@@ -36,7 +37,8 @@ struct kinf__outbox_feed {
     struct kinf__hmap entries;
     struct entry synced;
     bool has_synced;
-    bool is_known; /* the consumer was told something of it */
+    bool is_synced_due; /* this consumer has not been told since, and nothing waits that says so */
+    bool is_known;      /* the consumer was told something of it */
 };
 
 /* --- entries --- */
@@ -130,6 +132,37 @@ int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
     return 0;
 }
 
+static void set_synced_due(struct kinf__outbox *outbox, const char *resource, bool is_due)
+{
+    KINF__LIST_FOR_EACH (link, &outbox->feeds) {
+        struct kinf__outbox_feed *feed = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
+
+        if (strcmp(feed->resource, resource) == 0)
+            feed->is_synced_due = is_due && feed->has_synced;
+    }
+}
+
+/* A resource is synced when all of its feeds are. */
+static void announce_synced(struct kinf__outbox *outbox, const char *resource)
+{
+    struct kinf__outbox_feed *due = NULL;
+
+    KINF__LIST_FOR_EACH (link, &outbox->feeds) {
+        struct kinf__outbox_feed *feed = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
+
+        if (strcmp(feed->resource, resource) != 0)
+            continue;
+        if (!feed->has_synced)
+            return;
+        if (feed->is_synced_due)
+            due = feed;
+    }
+    if (due == NULL)
+        return;
+    wait_for_turn(outbox, &due->synced);
+    set_synced_due(outbox, resource, false);
+}
+
 /* Calls for each entry of the map, which the callee may free with the map's end. */
 static void each_entry(struct kinf__outbox_feed *feed, void (*visit)(struct entry *entry))
 {
@@ -176,9 +209,12 @@ void kinf__outbox_feed_free(struct kinf__outbox_feed *feed)
     outbox = feed->outbox;
     kinf__mutex_lock(&outbox->lock);
     drop_deletions(feed);
-    leave_waiting(outbox, &feed->synced);
     each_entry(feed, drop);
     kinf__list_remove(&feed->link);
+    if (is_placed(&feed->synced)) /* for the others, too */
+        set_synced_due(outbox, feed->resource, true);
+    leave_waiting(outbox, &feed->synced);
+    announce_synced(outbox, feed->resource);
     if (feed->is_known && !outbox->is_closed)
         reset_locked(outbox);
     kinf__mutex_unlock(&outbox->lock);
@@ -246,8 +282,8 @@ void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_
 void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed)
 {
     kinf__mutex_lock(&feed->outbox->lock);
-    feed->has_synced = true;
-    wait_for_turn(feed->outbox, &feed->synced);
+    feed->has_synced = feed->is_synced_due = true;
+    announce_synced(feed->outbox, feed->resource);
     kinf__mutex_unlock(&feed->outbox->lock);
 }
 
@@ -282,6 +318,18 @@ static void gather_deletions(struct kinf__outbox *outbox)
     }
 }
 
+static bool is_last_of_its_resource(const struct kinf__outbox_feed *feed)
+{
+    const struct kinf__list *link = feed->link.next;
+
+    for (; link != &feed->outbox->feeds; link = link->next) {
+        if (strcmp(KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link)->resource,
+                   feed->resource) == 0)
+            return false;
+    }
+    return true;
+}
+
 static void reset_locked(struct kinf__outbox *outbox)
 {
     gather_deletions(outbox);
@@ -289,8 +337,9 @@ static void reset_locked(struct kinf__outbox *outbox)
         struct kinf__outbox_feed *feed = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
 
         each_entry(feed, tell_anew);
-        if (feed->has_synced)
-            wait_for_turn(outbox, &feed->synced);
+        feed->is_synced_due = feed->has_synced;
+        if (is_last_of_its_resource(feed))
+            announce_synced(outbox, feed->resource);
     }
     outbox->is_reset_due = true;
     kinf__waker_set(&outbox->wake);

@@ -9,7 +9,8 @@
  * Guarantees:
  *   - For each key what is told is ADDED, any number of MODIFIED, DELETED, and so on; of re-created
  *     objects the deletion comes first.
- *   - SYNCED of a resource comes behind all objects of its first list.
+ *   - SYNCED of a resource comes behind all objects of its first list; of one with several feeds behind
+ *     those of all.
  *   - After kinf__outbox_reset(), for a consumer that is new and knows nothing, RESET comes first, then
  *     everything as ADDED, with SYNCED behind it for each resource that is synced.
  *   - If it acknowledges: each deletion of what was ever told is told until it is acknowledged, to the

@@ -191,6 +191,55 @@ static void a_resource_is_synced_behind_its_objects(void **state)
     end(&f);
 }
 
+/* Several entries of the configuration may be of one resource: of other namespaces, say. */
+static void a_resource_of_several_feeds_is_synced_once_and_behind_all(void **state)
+{
+    struct kinf__outbox_feed *second;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, false);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    put(f.feed, "a", "1");
+    kinf__outbox_feed_synced(f.feed);
+    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
+    put(second, "b", "2");
+    kinf__outbox_feed_synced(second);
+    assert_told(&f.outbox, "ADDED ns/b@2, SYNCED things");
+    kinf__outbox_reset(&f.outbox);
+    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, ADDED! ns/b@2, SYNCED things");
+    kinf__outbox_feed_free(second);
+    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, SYNCED things");
+    end(&f);
+}
+
+static void a_feed_that_goes_unsynced_holds_up_nothing(void **state)
+{
+    struct kinf__outbox_feed *second, *third;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, false);
+    put(f.feed, "a", "1");
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &third, NULL), 0);
+    kinf__outbox_feed_synced(f.feed);
+    kinf__outbox_feed_synced(third);
+    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
+    kinf__outbox_feed_free(second);
+    kinf__outbox_feed_free(third); /* by which it would have been told */
+    assert_told(&f.outbox, "SYNCED things");
+    kinf__outbox_reset(&f.outbox);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, SYNCED things"); /* it was synced before */
+    kinf__outbox_reset(&f.outbox);
+    assert_told(&f.outbox, "RESET, ADDED! ns/a@1");
+    kinf__outbox_feed_synced(second);
+    assert_told(&f.outbox, "SYNCED things");
+    kinf__outbox_feed_free(second);
+    end(&f);
+}
+
 static void a_new_consumer_is_told_everything_anew(void **state)
 {
     struct fixture f;
@@ -483,6 +532,8 @@ int main(void)
         cmocka_unit_test(a_line_is_appended_whole_or_not_at_all),
         cmocka_unit_test(changes_of_a_key_merge_while_they_wait),
         cmocka_unit_test(a_resource_is_synced_behind_its_objects),
+        cmocka_unit_test(a_resource_of_several_feeds_is_synced_once_and_behind_all),
+        cmocka_unit_test(a_feed_that_goes_unsynced_holds_up_nothing),
         cmocka_unit_test(a_new_consumer_is_told_everything_anew),
         cmocka_unit_test(a_resource_that_goes_leaves_the_others_told_anew),
         cmocka_unit_test(a_deletion_is_told_until_it_is_acknowledged),
