@@ -67,7 +67,7 @@ static void reopen(struct kinf__access_log *log)
 static void write_lines(struct kinf__access_log *log, const struct kinf__buffer *lines)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    int failed = kinf__output_write(&log->output, lines->bytes, lines->len, &err);
+    int failed = kinf__output_write(&log->output, NULL, lines->bytes, lines->len, &err);
 
     if (failed == KINF_ERR_SYSTEM && !log->is_failing)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "the access log is not written error=%s",
@@ -156,7 +156,7 @@ int kinf__access_log_new(const char *path, struct kinf__access_log **ret_log,
         return kinf__error_no_memory(err);
     kinf__mutex_init(&log->lock, KINF__RANK_ACCESS_LOG);
     kinf__cond_init(&log->changed);
-    log->output.fd = log->output.stop.fd = -1;
+    log->output.fd = log->output.wake.fd = -1;
     if (strcmp(path, "-") != 0 && (log->path = strdup(path)) == NULL)
         failed = kinf__error_no_memory(err);
     if (failed == 0)
@@ -195,7 +195,7 @@ void kinf__access_log_free(struct kinf__access_log *log)
         end_thread(log);
     if (log->path != NULL && log->output.fd >= 0)
         close(log->output.fd);
-    if (log->output.stop.fd >= 0)
+    if (log->output.wake.fd >= 0)
         kinf__output_release(&log->output);
     kinf__buffer_release(&log->waiting);
     kinf__cond_release(&log->changed);

@@ -362,7 +362,8 @@ static int print_measures(struct kinf__watches *watches, struct kinf_error *err)
 
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__measure(watches->items[i], &lines, err);
-    return failed < 0 ? failed : kinf__output_write(&watches->output, lines.bytes, lines.len, err);
+    return failed < 0 ? failed
+                      : kinf__output_write(&watches->output, NULL, lines.bytes, lines.len, err);
 }
 
 /* Why time is over: the first resource that is not there yet. */

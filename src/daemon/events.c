@@ -36,7 +36,7 @@ static void write_line(const struct kinf__events *events, struct kinf__buffer *l
     struct kinf_error err = KINF_ERROR_INIT;
 
     if (failed == 0)
-        failed = kinf__output_write(events->output, line->bytes, line->len, &err);
+        failed = kinf__output_write(events->output, &events->is_over, line->bytes, line->len, &err);
     else
         kinf__error_no_memory(&err);
     if (failed < 0 && failed != KINF_ERR_STOPPED)
@@ -80,4 +80,9 @@ void kinf__events_print_synced(const struct kinf__events *events)
     else
         failed = kinf__buffer_printf(&line, "%-8s %s\n", "SYNCED", events->resource);
     write_line(events, &line, failed);
+}
+
+void kinf__events_end(struct kinf__events *events)
+{
+    kinf__output_leave(events->output, &events->is_over);
 }

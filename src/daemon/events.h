@@ -28,11 +28,15 @@ struct kinf__events {
     const char *resource; /* "pods", "deployments.apps"; borrowed */
     void (*on_failure)(const struct kinf_error *err, void *ctx); /* the output is gone */
     void *ctx;
+    /* atomic */
+    struct kinf__stop is_over;
 };
 
 /* `old` and `object` as kinf_handler's on_change; `unknown`: the deletion itself was missed. */
 void kinf__events_print(const struct kinf__events *events, const struct kinf_object *old,
                         const struct kinf_object *object, bool in_initial_list, bool unknown);
 void kinf__events_print_synced(const struct kinf__events *events);
+/* From here on nothing is printed, and nobody waits for who reads it. */
+void kinf__events_end(struct kinf__events *events);
 
 #endif

@@ -359,6 +359,7 @@ void kinf__watch_free(struct kinf__watch *watch)
 {
     if (watch == NULL)
         return;
+    kinf__events_end(&watch->events);
     for (size_t i = 0; i < watch->n_informers; i++)
         end_informer(watch, i);
     kinf__outbox_feeds_release(&watch->feeds);

@@ -1,14 +1,23 @@
 """Notifications: each change on the server arrives once, in order, as what it is."""
 
+import fcntl
 import itertools
 import json
+import os
 import signal
 import subprocess
+import sys
+import tempfile
+import termios
 import unittest
 
-from harness import Daemon, cluster, config_map, daemon_path
+from harness import PATIENCE, Daemon, cluster, config_map, daemon_path, wait_until
 
 NAMESPACE = "changes"
+
+
+def unread(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Changes(unittest.TestCase):
@@ -115,6 +124,35 @@ class Changes(unittest.TestCase):
         self.assertEqual([line for line in lines if not line.startswith("ADDED ")], [])
         self.assertEqual(sum("forged?DELETED  nodes node-1 rv=1?[2J rv=" in line for line in lines), 1)
         cluster().kubectl("delete", "clusterrole", name)
+
+    def test_a_reader_that_is_stuck_holds_up_neither_a_reload_nor_the_end(self):
+        self.put("large", data="x" * 100000)
+        with tempfile.TemporaryDirectory() as folder:
+            config, log = os.path.join(folder, "config.yaml"), os.path.join(folder, "log")
+
+            def configure(*resources):
+                with open(config, "w", encoding="utf-8") as file:
+                    file.write("events: json\neventsObjects: true\nresources:\n" +
+                               "".join(f"- {{resource: {name}}}\n" for name in resources))
+
+            def logged(text):
+                with open(log, encoding="utf-8") as file:
+                    return text in file.read()
+
+            configure("configmaps", "namespaces")
+            command = [daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--config", config]
+            with open(log, "w", encoding="utf-8") as file, \
+                    subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file) as process:
+                try:
+                    wait_until(lambda: unread(process.stdout) > 60000, "a full pipe")
+                    configure("namespaces")
+                    process.send_signal(signal.SIGHUP)
+                    wait_until(lambda: logged("configuration read again"), "the reload")
+                    process.send_signal(signal.SIGTERM)
+                    self.assertEqual(process.wait(PATIENCE), 0)
+                finally:
+                    process.kill()
+        self.delete("large")
 
     def test_churn_under_the_thread_sanitizer(self):
         with Daemon(mode="tsan") as daemon:
