@@ -262,6 +262,13 @@ static bool is_configured(const struct kinf__on_demand *on_demand,
     return false;
 }
 
+/* Of a configuration before a reload. */
+static bool drops_others(const struct kinf__on_demand *on_demand,
+                         const struct kinf__on_demand_entry *entry)
+{
+    return !kinf__strings_equal(&entry->config.drops, &on_demand->watches->config.on_demand.drops);
+}
+
 static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
                     int64_t now_ms)
 {
@@ -280,6 +287,8 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         refuse(on_demand, entry, &status);
     else if (is_configured(on_demand, entry))
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
+    else if (drops_others(on_demand, entry))
+        give_up(on_demand, entry, KINF__DEMAND_RULES, "onDemand.drop is another one by now");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status) && !has_numbers(entry))
         give_up(on_demand, entry, KINF__DEMAND_REFUSED, "its resourceVersions are no numbers");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))

@@ -289,6 +289,25 @@ class OnDemandTest(unittest.TestCase):
                 served.daemon.process.send_signal(signal.SIGHUP)
         self.assertEqual(sources, {"upstream", "cache"})
 
+    def test_other_fields_are_left_out_after_a_reload(self):
+        def fields():
+            self.assertEqual(served.source(MAPS + "/one"), "cache")
+            return sorted(json.loads(ask(served, MAPS + "/one")[2]))
+
+        with OnDemand(drop=["data"]) as served:
+            served.source(MAPS)
+            served.wait_cached("configmaps")
+            self.assertEqual(fields(), ["apiVersion", "kind", "metadata"])
+            served.write()
+            served.reload()
+            self.assertEqual(served.wait_gone("configmaps"), "onDemand.drop is another one by now")
+            served.source(MAPS)
+            served.wait_cached("configmaps")
+            self.assertEqual(fields(), ["apiVersion", "data", "kind", "metadata"])
+            served.reload()
+            self.assertTrue(served.is_cached("configmaps"))
+            served.daemon.stop()
+
     def test_no_request_fails_while_types_come_and_go(self):
         problems = []
         targets = (MAPS, MAPS + "/one", "/api/v1/namespaces", MAPS + "?watch=1&timeoutSeconds=1",
