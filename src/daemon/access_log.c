@@ -30,6 +30,7 @@ struct kinf__access_log {
     struct kinf__cond changed;
     /* guarded by lock */
     struct kinf__buffer waiting;
+    uint64_t n_dropped; /* and not told of yet */
     bool is_reopening;
     bool is_ending;
     bool is_through;
@@ -63,6 +64,25 @@ static void reopen(struct kinf__access_log *log)
     }
 }
 
+static uint64_t count_lines(struct kinf_str text)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        n += text.bytes[i] == '\n';
+    return n;
+}
+
+/* Also those of them that were written before it failed. */
+static void note_dropped(struct kinf__access_log *log, const struct kinf__buffer *lines)
+{
+    uint64_t n_lines = count_lines(kinf__buffer_str(lines));
+
+    kinf__mutex_lock(&log->lock);
+    log->n_dropped += n_lines;
+    kinf__mutex_unlock(&log->lock);
+}
+
 /* A full disk is told once, until a write succeeds. */
 static void write_lines(struct kinf__access_log *log, const struct kinf__buffer *lines)
 {
@@ -73,6 +93,8 @@ static void write_lines(struct kinf__access_log *log, const struct kinf__buffer 
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "the access log is not written error=%s",
                   KINF__QUOTED(err.message));
     log->is_failing = failed == KINF_ERR_SYSTEM;
+    if (failed < 0)
+        note_dropped(log, lines);
 }
 
 /* Returns false when there is nothing more to come. */
@@ -114,17 +136,20 @@ static void *run(void *ctx)
 
 /* --- whoever has lines --- */
 
-bool kinf__access_log_take(struct kinf_str line, void *ctx)
+uint64_t kinf__access_log_take(struct kinf_str line, void *ctx)
 {
     struct kinf__access_log *log = ctx;
-    bool is_taken;
+    uint64_t n_dropped;
 
     kinf__mutex_lock(&log->lock);
-    is_taken = log->waiting.len + line.len <= KINF__ACCESS_LOG_BYTES &&
-               kinf__buffer_append_str(&log->waiting, line) == 0;
+    if (log->waiting.len + line.len > KINF__ACCESS_LOG_BYTES ||
+        kinf__buffer_append_str(&log->waiting, line) < 0)
+        log->n_dropped++;
+    n_dropped = log->n_dropped;
+    log->n_dropped = 0;
     kinf__cond_signal(&log->changed);
     kinf__mutex_unlock(&log->lock);
-    return is_taken;
+    return n_dropped;
 }
 
 void kinf__access_log_reopen(struct kinf__access_log *log)

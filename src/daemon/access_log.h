@@ -9,7 +9,7 @@
 #ifndef KINF_DAEMON_ACCESS_LOG_H
 #define KINF_DAEMON_ACCESS_LOG_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include <kinformer/error.h>
 #include <kinformer/str.h>
@@ -24,9 +24,9 @@ KINF_MUST_CHECK int kinf__access_log_new(const char *path, struct kinf__access_l
 /* Writes what is left, if that is taken within a second. NULL is allowed. */
 void kinf__access_log_free(struct kinf__access_log *log);
 
-/* Never waits for the file. Returns false if the line is dropped. `ctx` is the log: it is a
- * kinf__log_request_cb. */
-bool kinf__access_log_take(struct kinf_str line, void *ctx);
+/* Never waits for the file. Returns how many lines were dropped since the last call: this one, if it does not
+ * fit, and those that could not be written. `ctx` is the log: it is a kinf__log_request_cb. */
+uint64_t kinf__access_log_take(struct kinf_str line, void *ctx);
 
 /* Opens the file again before the next line; should that fail, the old one is kept, and a warning
  * says why. */

@@ -198,10 +198,11 @@ static void log_line(struct kinf__exchange *exchange, const struct kinf__request
 {
     struct kinf__server *server = exchange->server;
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
+    uint64_t n_dropped = 1;
 
-    if (write_line(exchange, outcome, &line) < 0 ||
-        !server->log_request(kinf__buffer_str(&line), server->log_ctx))
-        atomic_fetch_add_explicit(&server->n_log_dropped, 1, memory_order_relaxed);
+    if (write_line(exchange, outcome, &line) == 0)
+        n_dropped = server->log_request(kinf__buffer_str(&line), server->log_ctx);
+    atomic_fetch_add_explicit(&server->n_log_dropped, n_dropped, memory_order_relaxed);
 }
 
 static void tell(struct kinf__exchange *exchange)

@@ -24,9 +24,9 @@ struct kinf__backend;
 struct kinf__demand;
 struct kinf__report;
 
-/* Takes a line of the access log; does not block. Returns false if it is dropped. Any thread, no lock
- * of the server is held. */
-typedef bool kinf__log_request_cb(struct kinf_str line, void *ctx);
+/* Takes a line of the access log; does not block. Returns how many were dropped since the last call, this one
+ * included. Any thread, no lock of the server is held. */
+typedef uint64_t kinf__log_request_cb(struct kinf_str line, void *ctx);
 
 /* Appends the program's own metrics (base/metrics.h). Any thread, no lock of the server is held. Errors:
  * KINF_ERR_NO_MEMORY. */

@@ -323,7 +323,7 @@ static int write_build(struct kinf__buffer *out)
     X("kinformer_lists_cut_off_total", COUNTER, 0,                                                 \
       "Lists that were not read to their end within a minute.", server->n_lists_cut_off)           \
     X("kinformer_access_log_dropped_total", COUNTER, 0,                                            \
-      "Requests that are not in the access log, since it was too slow.",                           \
+      "Requests that are not in the access log, since it was too slow, or full.",                  \
       atomic_load(&server->n_log_dropped))                                                         \
     X("kinformer_access_unreviewed_seconds", GAUGE, 0,                                             \
       "For how long the API server reviews nothing; 0: it does.", (access.away_ms + 999) / 1000)   \

@@ -9,7 +9,7 @@
 
 #define PATIENCE_MS 30000
 
-static bool take_line(struct kinf_str line, void *ctx)
+static uint64_t take_line(struct kinf_str line, void *ctx)
 {
     struct serve_log *lines = ctx;
     int failed;
@@ -17,7 +17,7 @@ static bool take_line(struct kinf_str line, void *ctx)
     kinf__mutex_lock(&lines->lock);
     failed = kinf__buffer_printf(&lines->text, "%.*s\n", (int)line.len, line.bytes);
     kinf__mutex_unlock(&lines->lock);
-    return failed == 0;
+    return failed < 0;
 }
 
 void serve_add(struct serve_fixture *f, struct kinf_informer_options *informer,

@@ -79,8 +79,8 @@ static void lines_are_appended_in_their_order(void **state)
     for (int i = 0; i < 2; i++) {
         struct kinf__access_log *log = open_log(f);
 
-        assert_true(kinf__access_log_take(kinf_str_from("one\n"), log));
-        assert_true(kinf__access_log_take(kinf_str_from("two\n"), log));
+        assert_int_equal(kinf__access_log_take(kinf_str_from("one\n"), log), 0);
+        assert_int_equal(kinf__access_log_take(kinf_str_from("two\n"), log), 0);
         kinf__access_log_free(log);
     }
     expect_text(f->path, "one\ntwo\none\ntwo\n");
@@ -140,11 +140,27 @@ static void who_has_a_line_never_waits_and_what_does_not_fit_is_dropped_whole(vo
     memset(line, 'x', sizeof line);
     line[sizeof line - 1] = '\n';
     for (size_t i = 0; i < 10000; i++)
-        n_taken += kinf__access_log_take((struct kinf_str){ line, sizeof line }, log);
+        n_taken += 1 - kinf__access_log_take((struct kinf_str){ line, sizeof line }, log);
     assert_in_range(n_taken, 1000, 4 * KINF__ACCESS_LOG_BYTES / sizeof line);
     /* Nor does who ends it: within its patience. */
     kinf__access_log_free(log);
     close(reader);
+}
+
+static void what_a_full_disk_does_not_take_is_counted(void **state)
+{
+    struct kinf__access_log *log;
+    uint64_t n_given = 0, n_dropped = 0;
+
+    (void)state;
+    assert_int_equal(kinf__access_log_new("/dev/full", &log, NULL), 0);
+    for (; n_dropped < 10; n_given++) {
+        assert_true(n_given < 10000);
+        n_dropped += kinf__access_log_take(kinf_str_from("line\n"), log);
+        nap();
+    }
+    assert_true(n_dropped <= n_given);
+    kinf__access_log_free(log);
 }
 
 #define N_THREADS 4
@@ -153,7 +169,7 @@ static void who_has_a_line_never_waits_and_what_does_not_fit_is_dropped_whole(vo
 static void *take_many(void *ctx)
 {
     for (int i = 0; i < N_LINES; i++)
-        assert_true(kinf__access_log_take(kinf_str_from("{\"a\":\"line\"}\n"), ctx));
+        assert_int_equal(kinf__access_log_take(kinf_str_from("{\"a\":\"line\"}\n"), ctx), 0);
     return NULL;
 }
 
@@ -187,6 +203,7 @@ int main(void)
         TEST(a_file_that_cannot_be_opened_is_told),
         TEST(a_renamed_file_is_left_when_it_is_asked_for),
         TEST(who_has_a_line_never_waits_and_what_does_not_fit_is_dropped_whole),
+        TEST(what_a_full_disk_does_not_take_is_counted),
         TEST(lines_of_threads_stay_whole),
     };
 
