@@ -359,18 +359,44 @@ static int read_state(const struct kinf__config_reader *reader, struct kinf__con
     return failed;
 }
 
-/* Of the last one. */
-static size_t count_twins(const struct kinf__config *config)
+static bool has_text(const struct kinf__strings *strings, const char *text)
+{
+    for (size_t i = 0; i < strings->n_items; i++) {
+        if (strcmp(strings->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of these alone files would have the same name. */
+static bool share_namespace(const struct kinf__resource_config *a,
+                            const struct kinf__resource_config *b)
+{
+    for (size_t i = 0; i < a->namespaces.n_items; i++) {
+        if (has_text(&b->namespaces, a->namespaces.items[i]))
+            return true;
+    }
+    return a->namespaces.n_items == 0 && b->namespaces.n_items == 0;
+}
+
+static bool are_twins(const struct kinf__resource_config *a, const struct kinf__resource_config *b)
+{
+    return kinf__text_equal(a->resource, b->resource) &&
+           kinf__text_equal(a->label_selector, b->label_selector) &&
+           kinf__text_equal(a->field_selector, b->field_selector) &&
+           kinf__text_equal(a->shard_selector, b->shard_selector) && share_namespace(a, b);
+}
+
+static size_t number_of_last(const struct kinf__config *config)
 {
     const struct kinf__resource_config *last = &config->resources[config->n_resources - 1];
-    size_t n = 0;
+    size_t number = 0;
 
-    for (const struct kinf__resource_config *other = config->resources; other != last; other++)
-        n += kinf__text_equal(other->resource, last->resource) &&
-             kinf__text_equal(other->label_selector, last->label_selector) &&
-             kinf__text_equal(other->field_selector, last->field_selector) &&
-             kinf__text_equal(other->shard_selector, last->shard_selector);
-    return n;
+    for (const struct kinf__resource_config *other = config->resources; other != last; other++) {
+        if (are_twins(other, last) && other->number >= number)
+            number = other->number + 1;
+    }
+    return number;
 }
 
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
@@ -420,7 +446,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         if (failed == 0)
             failed = kinf__shard_config_apply(&config->shards, resource, err);
         if (failed == 0)
-            resource->n_twins = count_twins(config);
+            resource->number = number_of_last(config);
     }
     return failed < 0 ? failed : read_handlers(&reader, config);
 }

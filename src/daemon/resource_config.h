@@ -66,7 +66,7 @@ struct kinf__resource_config {
     int64_t max_history_age_ms;
     uint64_t max_held_bytes;
     enum kinf__consistency consistency;
-    size_t n_twins;    /* before it in the list, with its name and selectors */
+    size_t number;     /* above those before it of its name, selectors and one of its namespaces */
     bool is_on_demand; /* it is in no list: somebody asked for it */
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };

@@ -117,6 +117,16 @@ class WarmTest(unittest.TestCase):
                 warm.daemon.stop()
             self.assertEqual(sorted(os.listdir(self.state)), [FILE, FILE + "-2"])
 
+    def test_each_entry_has_a_file_for_each_namespace(self):
+        resources = [{"resource": "configmaps", "namespaces": names, "keep": [keep], "serve": False}
+                     for names, keep in (([NAMESPACE], "data"), (["default"], "data"), ([NAMESPACE, "default"], "binaryData"),
+                                         ([NAMESPACE], "immutable"))]
+        with self.start(resources=resources, events="none") as warm:
+            wait_until(lambda: "all synced" in warm.daemon.log_text(), "all")
+            warm.daemon.stop()
+        self.assertEqual(sorted(os.listdir(self.state)), ["configmaps@default", "configmaps@default-2"] +
+                         [FILE, FILE + "-2", FILE + "-3"])
+
     def test_goes_on_at_the_version_where_it_was(self):
         served = self.run_once()
         info = os.stat(self.file())
@@ -333,6 +343,19 @@ class WarmTest(unittest.TestCase):
             self.config(stateDir=self.state + "-other")
             warm.daemon.process.send_signal(signal.SIGHUP)
             warm.daemon.wait_logged("stateDir, stateInterval and serveStale change only by a restart")
+            warm.daemon.stop()
+
+    def test_a_reload_that_takes_another_namespace_away_changes_no_file(self):
+        others, ours = ({"resource": "configmaps", "namespaces": [name]} for name in ("default", NAMESPACE))
+        with self.start(events="none", resources=[others, ours]) as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            self.config(events="none", resources=[ours])
+            warm.daemon.process.send_signal(signal.SIGHUP)
+            warm.daemon.wait_logged("configuration read again")
+            warm.daemon.stop()
+        with self.start(events="none", resources=[ours]) as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            self.assert_went_on(warm)
             warm.daemon.stop()
 
     def test_options_that_make_no_sense_are_refused(self):
