@@ -100,13 +100,12 @@ static int read_events(const struct kinf__config_reader *reader, struct kinf__co
 
 static int read_max_staleness(const struct kinf__config_reader *reader, struct kinf__config *config)
 {
+    const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "maxStaleness");
     int failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "maxStaleness",
                                              &config->max_staleness_ms, reader->err);
 
-    if (failed == 0 && config->max_staleness_ms != 0 &&
-        config->max_staleness_ms < KINF__SERVE_STALENESS_MIN_MS)
-        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
-                                kinf__yaml_get(reader->mapping, "maxStaleness"),
+    if (failed == 0 && node != NULL && config->max_staleness_ms < KINF__SERVE_STALENESS_MIN_MS)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
                                 "maxStaleness is 3m at least: silence of less proves nothing");
     return failed;
 }

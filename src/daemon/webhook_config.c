@@ -36,10 +36,13 @@ static int read_fields(const struct kinf__config_reader *section,
         (failed = kinf__yaml_read_bool(yaml, node, "insecure", &webhook->is_plain_allowed,
                                        section->err)) < 0 ||
         (failed = kinf__yaml_read_duration_ms(yaml, node, "timeout", &webhook->timeout_ms,
-                                              section->err)) < 0)
+                                              section->err)) < 0 ||
+        (failed = kinf__config_check_above_zero(section, "timeout",
+                                                (uint64_t)webhook->timeout_ms)) < 0 ||
+        (failed = kinf__yaml_read_uint(yaml, node, "maxBatchBytes", SIZE_MAX / 2,
+                                       &webhook->max_batch_bytes, section->err)) < 0)
         return failed;
-    return kinf__yaml_read_uint(yaml, node, "maxBatchBytes", SIZE_MAX / 2,
-                                &webhook->max_batch_bytes, section->err);
+    return kinf__config_check_above_zero(section, "maxBatchBytes", webhook->max_batch_bytes);
 }
 
 int kinf__webhook_config_read(const struct kinf__config_reader *section,
