@@ -208,6 +208,9 @@ static int check_lease(struct kinf_client *client, const struct kinf__shard_conf
 
     right.name_space =
         shards->lease_name_space != NULL ? shards->lease_name_space : kinf_client_namespace(client);
+    if (*right.name_space == '\0')
+        tell(err, "lease: a namespace is needed, as NAMESPACE/%s: the kubeconfig names none",
+             shards->lease);
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(verbs); i++) {
         right.verb = verbs[i];
         failed = check_right(client, &right, ", as lease needs, in the namespace ", err);

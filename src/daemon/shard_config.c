@@ -75,6 +75,20 @@ static int read_by(const struct kinf__config_reader *reader, struct kinf__shard_
     return 0;
 }
 
+/* As the API server names Leases: DNS labels with dots between them. */
+static bool is_lease_name(const char *name)
+{
+    static const char *const wrong[] = { "..", ".-", "-." };
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(wrong); i++) {
+        if (strstr(name, wrong[i]) != NULL)
+            return false;
+    }
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len &&
+           strchr("-.", name[0]) == NULL && strchr("-.", name[len - 1]) == NULL;
+}
+
 /* NAME or NAMESPACE/NAME */
 static int read_lease(const struct kinf__config_reader *reader, struct kinf__shard_config *config)
 {
@@ -94,6 +108,8 @@ static int read_lease(const struct kinf__config_reader *reader, struct kinf__sha
     if ((slash != NULL && kinf__name_check_namespace(config->lease_name_space, &why) < 0) ||
         kinf__name_check_segment(config->lease, &why) < 0)
         return complain(reader, "lease", why.message);
+    if (!is_lease_name(config->lease))
+        return complain(reader, "lease", "a name of small letters, digits, '-' and '.' expected");
     if (strlen(config->lease) > LEASE_NAME_MAX)
         return complain(reader, "lease", "a name of at most 63 bytes expected");
     return 0;

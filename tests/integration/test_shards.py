@@ -375,6 +375,8 @@ class Configuration(unittest.TestCase):
                              ("shardBy: uid", "1:10: shardBy: needs shards"),
                              ("lease: A_/b", '1:8: lease: "A_" is no name of a namespace'),
                              ("lease: a/b/c", '1:8: lease: "b/c" is no name'),
+                             ("lease: My_Lease", "1:8: lease: a name of small letters, digits, '-' and '.' expected"),
+                             ("lease: a.-b", "1:8: lease: a name of small letters, digits, '-' and '.' expected"),
                              ("lease: " + 64 * "x", "1:8: lease: a name of at most 63 bytes expected")):
             with self.subTest(text):
                 code, err = self.check(text)
@@ -385,6 +387,18 @@ class Configuration(unittest.TestCase):
         for value in ("", "x", "3"):
             self.assertEqual(self.check("shards: 3\nshard: $(POD_INDEX)", POD_INDEX=value)[0], 2)
         self.assertEqual(self.check("shards: 3\nshard: $(POD_INDEX)\nlease: default/x", POD_INDEX="2"), (0, ""))
+
+    def test_a_lease_of_no_namespace_is_told_as_at_a_start(self):
+        with tempfile.TemporaryDirectory() as folder, open(cluster().kubeconfig(), encoding="utf-8") as file:
+            kubeconfig, path = os.path.join(folder, "kubeconfig"), os.path.join(folder, "c.yaml")
+            with open(kubeconfig, "w", encoding="utf-8") as copy:
+                copy.writelines(line for line in file if "namespace:" not in line)
+            with open(path, "w", encoding="utf-8") as copy:
+                copy.write("lease: x\nresources: [{resource: pods}]\nhandlers: [{exec: [cat]}]\n")
+            for args in ((), ("--check-config", "--online")):
+                code, _, err = run_daemon(*args, "--config", path, "--kubeconfig", kubeconfig)
+                self.assertEqual(code, 2)
+                self.assertIn("a namespace is needed", err)
 
     @needs_cluster("rights")
     def test_rights_to_the_lease_are_checked(self):
