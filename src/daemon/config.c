@@ -491,9 +491,6 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         const struct kinf__resource_config *resource = &config->resources[i];
 
         failed = kinf__resource_config_check(resource, err);
-        if (failed == 0 && resource->consistency == KINF__CONSISTENCY_LATEST &&
-            !config->pass_through)
-            failed = kinf__error_set(err, KINF_ERR_CONFIG, "consistency: latest needs passThrough");
         if (failed < 0) {
             kinf__error_prefix(err, "%s: resource %s", where, resource->resource);
             return failed;

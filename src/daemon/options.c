@@ -194,6 +194,13 @@ static int check_reachable(const struct kinf__options *options, const struct kin
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--pass-through (passThrough) needs --listen ADDRESS (listen): "
                                "requests are passed on for clients that come there");
+    for (size_t i = 0; i < config->n_resources && !config->pass_through; i++) {
+        if (config->resources[i].consistency == KINF__CONSISTENCY_LATEST)
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "resource %s: consistency: latest needs --pass-through "
+                                   "(passThrough)",
+                                   config->resources[i].resource);
+    }
     if (config->on_demand.is_enabled && !config->pass_through)
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--on-demand (onDemand) needs --pass-through (passThrough): what is "

@@ -99,6 +99,10 @@ class AtStart(unittest.TestCase):
             with self.subTest(text=text):
                 path = self.write("config.yaml", text)
                 self.complains(USAGE, "--config", path, names=[path, *names])
+        path = self.write("config.yaml", "resources:\n- {resource: pods, consistency: latest}\n")
+        self.complains(USAGE, "--config", path, names=["resource pods: consistency: latest needs --pass-through"])
+        code, _, err = run_daemon("--check-config", "--config", path, "--listen", "127.0.0.1:0", "--pass-through")
+        self.assertEqual((code, err), (0, ""))
         for text, names in (
             ("passThrough: true\n", ["passThrough", "needs --listen"]),
             ("tls: {certFile: /not/here.crt, keyFile: /not/here.key}\n", ["/not/here.crt", "No such file"]),
