@@ -281,6 +281,7 @@ static int add_feeds(struct kinf__watch *watch, const struct kinf__daemon_handle
     handler.on_delete = feed_delete;
     handler.on_synced = feed_synced;
     handler.ctx = watch;
+    handler.resync_period_ms = watch->config->resync_period_ms;
     atomic_store(&watch->n_unfed, watch->n_informers);
     for (size_t i = 0; failed == 0 && watch->feeds.n_items != 0 && i < watch->n_informers; i++)
         failed = kinf_informer_add_handler(watch->informers[i], &handler, &ignored, err);

@@ -237,6 +237,20 @@ class HandlersTest(unittest.TestCase):
         self.assertEqual(json.loads(self.read("state"))["synced"], ["serviceaccounts"])
         daemon.stop()
 
+    def test_of_two_entries_a_resource_is_synced_once_and_told_again_by_their_period(self):
+        self.put("again", "x")
+        uid = json.loads(cluster().kubectl("get", "configmap", "again", "-n", SPACE, "-o", "json"))["metadata"]["uid"]
+        daemon = self.daemon(config=self.write("config.yaml", f"""
+resources:
+- {{resource: configmaps, namespaces: [{SPACE}], resyncPeriod: 500ms}}
+- {{resource: configmaps, namespaces: [default]}}
+handlers: [{{exec: [{sys.executable}, {self.program}]}}]
+"""))
+        wait_until(lambda: daemon.check() or self.read("told").split().count(uid) >= 3, "the period")
+        self.assertEqual(json.loads(self.read("state"))["synced"], ["configmaps"])
+        daemon.stop()
+        self.delete("again")
+
     def check_example(self, program):
         cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "handler-example")
         daemon = self.daemon("--exec", program)
