@@ -171,7 +171,13 @@ static void tell_handlers(const struct kinf__config *now, const struct kinf__con
                   "handlers change only by a restart, but for a plugin's file and config");
 }
 
-/* A manager waits for the end of the reload; before the first sync nothing is ready. */
+/* A manager waits for it; before the first sync nothing is ready. */
+static void notify_end_of_reload(const struct kinf__watches *watches)
+{
+    if (atomic_load(&watches->are_running))
+        kinf__notify("READY=1");
+}
+
 static void tell_reloaded(const struct kinf__watches *watches, const struct kinf_error *err)
 {
     if (err != NULL)
@@ -181,8 +187,7 @@ static void tell_reloaded(const struct kinf__watches *watches, const struct kinf
     else
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "configuration read again resources=%zu",
                   watches->n_items);
-    if (atomic_load(&watches->are_running))
-        kinf__notify("READY=1");
+    notify_end_of_reload(watches);
 }
 
 static int begin_reload(struct kinf__errand *errand, struct kinf_error *err)
@@ -211,13 +216,15 @@ static int begin_reload(struct kinf__errand *errand, struct kinf_error *err)
 
 static void reload(struct kinf__errand *errand)
 {
+    struct kinf__watches *watches = errand->watches;
     struct kinf_error err = KINF_ERROR_INIT;
 
     kinf__notify_reloading();
-    if (errand->options->config_file == NULL)
-        kinf__daemon_handlers_reload(&errand->watches->handlers, NULL);
-    if (begin_reload(errand, &err) < 0)
-        tell_reloaded(errand->watches, &err);
+    if (errand->options->config_file == NULL &&
+        kinf__daemon_handlers_reload(&watches->handlers, NULL))
+        notify_end_of_reload(watches); /* which log what they do */
+    else if (begin_reload(errand, &err) < 0)
+        tell_reloaded(watches, &err);
 }
 
 static int take_over_config(struct kinf__errand *errand)
@@ -230,7 +237,7 @@ static int take_over_config(struct kinf__errand *errand)
         return failed;
     tell_unchangeable(kinf__watches_started(errand->watches), &errand->config);
     tell_handlers(kinf__watches_started(errand->watches), &errand->config);
-    kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);
+    (void)kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);
     kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);
     return 0;

@@ -171,19 +171,23 @@ static int reload(struct kinf__running_handler *running, const struct kinf__hand
     return kinf__plugin_handler_reload(running->handler, running->config.plugin_config, err);
 }
 
-void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
+bool kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
                                   const struct kinf__config *config)
 {
     struct kinf_error err = KINF_ERROR_INIT;
+    bool is_any = false;
 
     for (size_t i = 0; i < handlers->n_items; i++) {
         bool has_one = config != NULL && i < config->n_handlers;
 
-        if (handlers->items[i].config.plugin != NULL &&
-            reload(&handlers->items[i], has_one ? &config->handlers[i] : NULL, &err) < 0)
+        if (handlers->items[i].config.plugin == NULL)
+            continue;
+        is_any = true;
+        if (reload(&handlers->items[i], has_one ? &config->handlers[i] : NULL, &err) < 0)
             KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR, "plugin is not loaded anew error=%s",
                       KINF__QUOTED(err.message));
     }
+    return is_any;
 }
 
 void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers)

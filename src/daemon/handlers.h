@@ -33,8 +33,8 @@ KINF_MUST_CHECK int kinf__daemon_handlers_start(struct kinf__daemon_handlers *ha
 KINF_MUST_CHECK int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers,
                                                 struct kinf_error *err);
 /* What of them changes by a reload: a plugin's file, and its configuration, if there is a new one. NULL:
- * all came by flags. What does not succeed is logged. */
-void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
+ * all came by flags. What does not succeed is logged. Returns whether there is a plugin. */
+bool kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
                                   const struct kinf__config *config);
 /* Says it by name when one is slow. */
 void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers);

@@ -109,6 +109,7 @@ class PluginsTest(unittest.TestCase):
             daemon.wait_logged("plugin is not loaded anew, the one before stays")
             self.assertEqual(daemon.count_log("it is no shared object"), 1)
             self.assertEqual(daemon.count_log("plugin is loaded anew"), 1)
+            self.assertEqual(daemon.count_log("configuration not taken over"), 0)
             self.install(COUNT)
             daemon.stop()
         cluster().loader("delete", "-namespace", "plugin-reload-0")
