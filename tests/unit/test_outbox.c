@@ -512,6 +512,70 @@ static void every_consumer_ends_with_the_state_of_the_store(void **state)
     }
 }
 
+#define N_FEEDS 4
+
+struct feeds {
+    struct kinf__outbox_feed *items[N_FEEDS]; /* NULL: it is not there */
+    bool are_synced[N_FEEDS];
+};
+
+static void add_feed(struct kinf__outbox *outbox, struct feeds *feeds, size_t i)
+{
+    char name[2] = { (char)('a' + i), '\0' };
+
+    assert_int_equal(kinf__outbox_feed_new(outbox, "things", &feeds->items[i], NULL), 0);
+    put(feeds->items[i], name, "1");
+}
+
+static void change_feed(struct kinf__outbox *outbox, struct feeds *feeds, size_t i, bool goes)
+{
+    if (feeds->items[i] == NULL) {
+        add_feed(outbox, feeds, i);
+    } else if (goes) {
+        kinf__outbox_feed_free(KINF__TAKE(feeds->items[i]));
+        feeds->are_synced[i] = false;
+    } else if (!feeds->are_synced[i]) {
+        kinf__outbox_feed_synced(feeds->items[i]);
+        feeds->are_synced[i] = true;
+    }
+}
+
+/* Each has told its object before it is synced. */
+static void whatever_feeds_come_and_go_synced_is_the_last_of_a_resource(void **state)
+{
+    struct test_random random = test_random_init("outbox feeds");
+
+    (void)state;
+    for (size_t round = 0; round < test_rounds(400); round++) {
+        struct feeds feeds = { .items = { NULL } };
+        struct told told = { .text = "" };
+        struct fixture f;
+
+        begin(&f, round % 2 == 1);
+        kinf__outbox_feed_synced(f.feed);
+        for (size_t step = 0; step < 60; step++) {
+            size_t dice = test_random_below(&random, 10);
+
+            if (dice < 5)
+                change_feed(&f.outbox, &feeds, test_random_below(&random, N_FEEDS), dice == 0);
+            else if (dice < 9)
+                (void)take(&f.outbox, &told);
+            else
+                kinf__outbox_reset(&f.outbox);
+        }
+        for (size_t i = 0; i < N_FEEDS; i++) {
+            if (feeds.items[i] != NULL && !feeds.are_synced[i])
+                change_feed(&f.outbox, &feeds, i, true);
+        }
+        while (take(&f.outbox, &told))
+            continue;
+        assert_string_equal(told.text, "SYNCED things");
+        for (size_t i = 0; i < N_FEEDS; i++)
+            kinf__outbox_feed_free(feeds.items[i]);
+        end(&f);
+    }
+}
+
 static void the_check_sees_a_wrong_count(void **state)
 {
     struct fixture f;
@@ -543,6 +607,7 @@ int main(void)
         cmocka_unit_test(what_could_not_be_taken_is_told_later),
         cmocka_unit_test(want_of_memory_loses_nothing),
         cmocka_unit_test(every_consumer_ends_with_the_state_of_the_store),
+        cmocka_unit_test(whatever_feeds_come_and_go_synced_is_the_last_of_a_resource),
         cmocka_unit_test(the_check_sees_a_wrong_count),
     };
 
