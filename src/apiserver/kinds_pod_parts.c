@@ -49,19 +49,17 @@ static bool has_same_names(const struct cJSON *old, const struct cJSON *containe
     return before == NULL && after == NULL;
 }
 
+/* Both have the same containers. */
 static int take_list(const struct cJSON *said, struct cJSON *containers)
 {
     const struct cJSON *from = said != NULL ? said->child : NULL;
-    struct cJSON *container;
+    struct cJSON *to = containers != NULL ? containers->child : NULL;
     int failed = 0;
 
-    cJSON_ArrayForEach(container, containers)
-    {
+    for (; failed == 0 && from != NULL && to != NULL; from = from->next, to = to->next) {
+        failed = kinf__kind_restore(from, to, "resources");
         if (failed == 0)
-            failed = kinf__kind_restore(from, container, "resources");
-        if (failed == 0)
-            failed = kinf__kind_restore(from, container, "resizePolicy");
-        from = from->next;
+            failed = kinf__kind_restore(from, to, "resizePolicy");
     }
     return failed;
 }
@@ -209,7 +207,7 @@ static void check_sizes(const struct cJSON *old, const struct cJSON *spec, const
 
     before = before != NULL ? before->child : NULL;
     after = after != NULL ? after->child : NULL;
-    for (; before != NULL; before = before->next, after = after->next) {
+    for (; before != NULL && after != NULL; before = before->next, after = after->next) {
         const struct kinf__field item = kinf__field_index(&field, i++);
 
         check_none_removed(before, after, &item, invalid);
