@@ -96,8 +96,10 @@ static void check_ephemeral_stay(const struct cJSON *old, const struct cJSON *sp
     char why[KINF__NAME_FAULT_SIZE];
 
     cJSON_ArrayForEach(container, kinf__doc_get(spec, "ephemeralContainers"))
+    {
         /* Without memory the write itself fails next. */
-        (void) !kinf__node_index_add(&now, kinf__doc_text(container, "name", NULL), container, 0);
+        (void)!kinf__node_index_add(&now, kinf__doc_text(container, "name", NULL), container, 0);
+    }
     cJSON_ArrayForEach(container, kinf__doc_get(old, "ephemeralContainers"))
     {
         const char *name = kinf__doc_text(container, "name", NULL);

@@ -320,10 +320,13 @@ static void note_names(const struct cJSON *spec, struct kinf__node_index *names)
 {
     struct cJSON *container;
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(container_lists); i++)
-        cJSON_ArrayForEach(container, kinf__doc_get(spec, container_lists[i]))(
-            void) !kinf__node_index_add(names, kinf__doc_text(container, "name", NULL), container,
+    for (size_t i = 0; i < KINF__ARRAY_LEN(container_lists); i++) {
+        cJSON_ArrayForEach(container, kinf__doc_get(spec, container_lists[i]))
+        {
+            (void)!kinf__node_index_add(names, kinf__doc_text(container, "name", NULL), container,
                                         0);
+        }
+    }
 }
 
 /* Names are those of no container beside it. */
