@@ -8,6 +8,7 @@
  */
 #include "rest/transport.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,17 +162,26 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     return code < 0 ? 0 : size * n;
 }
 
-/* There is no seek function: curl would use it to send a request again when a connection that it kept
- * turns out to be dead. */
 static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct kinf__roundtrip *trip = ctx;
     ssize_t len = trip->ops->on_send(bytes, size * n, trip->ctx);
 
     trip->sent_ms = kinf__clock_now_ms();
-    trip->has_body = trip->has_body && len <= 0;
+    trip->is_body_begun = trip->is_body_begun || len > 0;
     trip->is_send_paused = len < 0;
     return len < 0 ? CURL_READFUNC_PAUSE : (size_t)len;
+}
+
+/* A body is not sent twice, since what was handed out has gone; curl asks for it when a connection that it
+ * kept turns out to be dead. From 8.7 on it asks for the next request, too, if the one before was given
+ * up so, and takes a refusal for that one's failure. */
+static int on_rewind(void *ctx, curl_off_t offset, int origin)
+{
+    const struct kinf__roundtrip *trip = ctx;
+
+    return offset == 0 && origin == SEEK_SET && !trip->is_body_begun ? CURL_SEEKFUNC_OK
+                                                                     : CURL_SEEKFUNC_FAIL;
 }
 
 /* curl sends a request again when the connection that it had kept for it closes without a word. The
@@ -187,7 +197,7 @@ static int on_about_to_send(void *ctx, char *server, char *own, int server_port,
     (void)server_port;
     (void)own_port;
     trip->has_begun = true;
-    if (!is_repeated || trip->may_repeat || trip->has_body)
+    if (!is_repeated || trip->may_repeat || (trip->has_body && !trip->is_body_begun))
         return CURL_PREREQFUNC_OK;
     trip->code =
         kinf__broken_off(trip->client, "the connection was closed as it was sent", &trip->failure);
@@ -372,6 +382,8 @@ int kinf__roundtrip_init(struct kinf__roundtrip *trip, struct kinf_client *clien
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, trip);
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
     curl_easy_setopt(easy, CURLOPT_READDATA, trip);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, trip);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_about_to_send);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, trip);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);

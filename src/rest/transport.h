@@ -116,7 +116,8 @@ struct kinf__roundtrip {
     bool is_accepted; /* the head is */
     bool may_repeat;  /* it changes nothing */
     bool has_begun;   /* it was about to be sent, on some connection */
-    bool has_body;    /* as yet nothing of it was handed out */
+    bool has_body;
+    bool is_body_begun; /* something of it was handed out */
     bool is_send_paused;
     bool is_receive_paused;
     int64_t started_ms;
