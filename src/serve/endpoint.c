@@ -57,19 +57,18 @@ struct kinf__endpoint {
 static void prepare_session(struct kinf__endpoint *endpoint, struct MHD_Connection *mhd, int fd,
                             struct kinf__peer *peer)
 {
-    const union MHD_ConnectionInfo *session =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    gnutls_session_t session = kinf__mhd_session(mhd);
     struct MHD_Daemon *daemon;
 
     if (session == NULL)
         return; /* plain */
-    gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+    gnutls_session_set_ptr(session, endpoint->identity);
     if (endpoint->rules.client_authority != NULL)
-        gnutls_certificate_server_set_request(session->tls_session, GNUTLS_CERT_REQUEST);
+        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
     if (peer == NULL)
         return; /* it is about to end */
     daemon = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_DAEMON)->daemon;
-    kinf__tls_transport_init(kinf__peer_transport(peer), session->tls_session, fd,
+    kinf__tls_transport_init(kinf__peer_transport(peer), session, fd,
                              MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
                              &endpoint->activity);
 }

@@ -23,8 +23,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include <gnutls/gnutls.h>
-
 #include "base/clock.h"
 #include "serve/address.h"
 #include "serve/exchange.h"
@@ -177,6 +175,14 @@ static bool is_gone(void *ctx)
     return is_suspended && has_hung_up(request);
 }
 
+gnutls_session_t kinf__mhd_session(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+    return info != NULL ? info->tls_session : NULL;
+}
+
 static struct kinf__peer *peer_of(struct MHD_Connection *mhd)
 {
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
@@ -226,8 +232,7 @@ static void end_tunnel(void *ctx)
 /* What a client sends before it has the answer is lost with the library's buffer: it may not. */
 static enum MHD_Result begin_tunnel(struct mhd_request *request, const struct kinf__answer *answer)
 {
-    const union MHD_ConnectionInfo *tls =
-        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    gnutls_session_t session = kinf__mhd_session(request->mhd);
     KINF__AUTO_BUFFER head = KINF__BUFFER_INIT;
     struct kinf__tunnel *tunnel;
     int yes = 1;
@@ -238,13 +243,13 @@ static enum MHD_Result begin_tunnel(struct mhd_request *request, const struct ki
     if (tunnel == NULL)
         return MHD_NO; /* no memory */
     (void)setsockopt(request->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (tls != NULL)
+    if (session != NULL)
         kinf__tls_transport_leave(kinf__peer_transport(peer_of(request->mhd)));
     kinf__mutex_lock(&request->lock);
     request->tunnel = tunnel;
     kinf__mutex_unlock(&request->lock);
     MHD_suspend_connection(request->mhd);
-    kinf__tunnel_open(tunnel, request->fd, tls != NULL ? tls->tls_session : NULL);
+    kinf__tunnel_open(tunnel, request->fd, session);
     return MHD_YES;
 }
 
@@ -349,16 +354,15 @@ static int check_client(const struct mhd_request *request, const char **ret_why)
  * past it, behind all that it has answered so far; it closes. */
 static enum MHD_Result refuse(const struct mhd_request *request, int code, const char *why)
 {
-    const union MHD_ConnectionInfo *tls =
-        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    gnutls_session_t session = kinf__mhd_session(request->mhd);
     char text[256];
     int len = snprintf(text, sizeof text,
                        "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
                        "Connection: close\r\n\r\n%s",
                        code, MHD_get_reason_phrase_for((unsigned)code), why);
 
-    if (tls != NULL)
-        (void)gnutls_record_send(tls->tls_session, text, (size_t)len);
+    if (session != NULL)
+        (void)gnutls_record_send(session, text, (size_t)len);
     else
         (void)send(request->fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
     return MHD_NO;
@@ -434,9 +438,7 @@ static const struct kinf__client_certificate *judge_certificate(const struct mhd
 
     if (request->rules->client_authority == NULL || certificate == NULL)
         return NULL;
-    chain = gnutls_certificate_get_peers(
-        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
-        &n_chain);
+    chain = gnutls_certificate_get_peers(kinf__mhd_session(request->mhd), &n_chain);
     kinf__client_certificate_judge(certificate, request->rules->client_authority, chain, n_chain,
                                    kinf__clock_now_ms());
     return certificate;

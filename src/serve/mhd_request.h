@@ -7,6 +7,7 @@
 #ifndef KINF_SERVE_MHD_REQUEST_H
 #define KINF_SERVE_MHD_REQUEST_H
 
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 
 #include "serve/authorizer.h"
@@ -34,6 +35,10 @@ struct kinf__mhd_request_rules {
     struct kinf__peers peers;
     struct kinf__turns turns; /* the endpoint's thread */
 };
+
+/* NULL: it is plain. What MHD_get_connection_info() returns stands only until it is asked again, since
+ * libmicrohttpd 1.0 has one place for it in each connection: nobody keeps it. */
+gnutls_session_t kinf__mhd_session(struct MHD_Connection *mhd);
 
 /* The library's callbacks; `ctx` is the rules, and each connection's socket context its peer. */
 
