@@ -48,26 +48,42 @@ static bool describe(X509 *certificate, EVP_PKEY *key, const char *name, int64_t
                                       (const unsigned char *)name, -1, -1, 0) == 1;
 }
 
-static bool add_extension(X509 *certificate, int nid, const char *value)
+/* `issuer` may be the certificate itself. */
+static bool add_extension(X509 *certificate, const X509 *issuer, int nid, const char *value)
 {
-    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
-    bool is_done = extension != NULL && X509_add_ext(certificate, extension, -1) == 1;
+    X509_EXTENSION *extension;
+    X509V3_CTX context;
+    bool is_done;
+
+    X509V3_set_ctx(&context, (X509 *)issuer, certificate, NULL, NULL, 0);
+    extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    is_done = extension != NULL && X509_add_ext(certificate, extension, -1) == 1;
 
     X509_EXTENSION_free(extension);
     return is_done;
 }
 
-static bool describe_use(X509 *certificate, const struct kinf__key_pair_options *options)
+/* Clients that are strict look for both. */
+static bool describe_keys(X509 *certificate, const X509 *issuer)
+{
+    return add_extension(certificate, issuer, NID_subject_key_identifier, "hash") &&
+           add_extension(certificate, issuer, NID_authority_key_identifier, "keyid:always");
+}
+
+static bool describe_use(X509 *certificate, const X509 *issuer,
+                         const struct kinf__key_pair_options *options)
 {
     bool is_server = options->alt_names != NULL;
+    const char *use = is_server ? "serverAuth" : "clientAuth";
 
     if (options->issuer == NULL)
-        return add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE") &&
-               add_extension(certificate, NID_key_usage, "critical,keyCertSign");
-    return add_extension(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
-           add_extension(certificate, NID_key_usage, "critical,digitalSignature") &&
-           add_extension(certificate, NID_ext_key_usage, is_server ? "serverAuth" : "clientAuth") &&
-           (!is_server || add_extension(certificate, NID_subject_alt_name, options->alt_names));
+        return add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:TRUE") &&
+               add_extension(certificate, issuer, NID_key_usage, "critical,keyCertSign");
+    return add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+           add_extension(certificate, issuer, NID_key_usage, "critical,digitalSignature") &&
+           add_extension(certificate, issuer, NID_ext_key_usage, use) &&
+           (!is_server ||
+            add_extension(certificate, issuer, NID_subject_alt_name, options->alt_names));
 }
 
 static bool sign(X509 *certificate, const X509 *issuer, EVP_PKEY *issuer_key)
@@ -127,11 +143,12 @@ static bool make(const struct kinf__key_pair_options *options, const X509 *issue
 {
     X509 *certificate = X509_new();
     EVP_PKEY *key = EVP_EC_gen("P-256");
+    const X509 *signer = issuer != NULL ? issuer : certificate;
     bool is_made = certificate != NULL && key != NULL &&
                    describe(certificate, key, options->name, options->valid_s) &&
-                   describe_use(certificate, options) &&
-                   sign(certificate, issuer != NULL ? issuer : certificate,
-                        issuer != NULL ? issuer_key : key) &&
+                   describe_keys(certificate, signer) &&
+                   describe_use(certificate, signer, options) &&
+                   sign(certificate, signer, issuer != NULL ? issuer_key : key) &&
                    (pair->cert_pem = write_pem(certificate, NULL)) != NULL &&
                    (pair->key_pem = write_pem(NULL, key)) != NULL;
 
