@@ -123,6 +123,7 @@ const char *kinf_errc_to_string(enum kinf_errc code)
         [-KINF_ERR_SERVER] = "SERVER",
         [-KINF_ERR_SYSTEM] = "SYSTEM",
         [-KINF_ERR_UNSUPPORTED] = "UNSUPPORTED",
+        [-KINF_ERR_PROTOCOL] = "PROTOCOL",
     };
     unsigned at = 0U - (unsigned)code;
 

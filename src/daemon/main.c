@@ -23,10 +23,9 @@ static int complain(const struct kinf_error *err)
     switch (err->code) {
     case KINF_ERR_INVALID:
     case KINF_ERR_CONFIG:
+    case KINF_ERR_PARSE:
     case KINF_ERR_UNSUPPORTED:
         return EXIT_USAGE;
-    case KINF_ERR_PARSE: /* of the configuration, or of an answer */
-        return err->http_status == 0 ? EXIT_USAGE : EXIT_FAILED;
     default:
         return EXIT_FAILED;
     }

@@ -224,7 +224,7 @@ KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflec
 KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
                                                  const char *value);
 /* Whether the answer is what was asked for, by its Content-Type, when the first piece of it is here: pages
- * of proxies come with 200, too. Errors: KINF_ERR_PARSE, with their beginning. */
+ * of proxies come with 200, too. Errors: KINF_ERR_PROTOCOL, with their beginning. */
 KINF_MUST_CHECK int kinf__reflector_check_type(struct kinf__reflector *reflector, const char *bytes,
                                                size_t len, struct kinf_error *err);
 

@@ -234,7 +234,7 @@ static int read_answer(struct kinf_str answer, const char *accept, const char *k
 
     if (failed == 0 && kind != NULL && !is_text(*ret_tree, "kind", kind) &&
         (accept == NULL || !is_text(*ret_tree, "kind", AGGREGATED)))
-        failed = kinf__error_set(err, KINF_ERR_PARSE, "the answer is no %s", kind);
+        failed = kinf__error_set(err, KINF_ERR_PROTOCOL, "the answer is no %s", kind);
     return failed;
 }
 
@@ -244,12 +244,13 @@ static int ask(const struct kinf__discovery_source *source, const char *target, 
     KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
     struct kinf_error own = KINF_ERROR_INIT;
     int failed = source->ask(source->ctx, target, accept, &answer, &own);
-    bool is_answered = failed == 0 || failed == KINF_ERR_PARSE;
+    bool is_answered = failed == 0 || failed == KINF_ERR_PARSE || failed == KINF_ERR_PROTOCOL;
 
     if (failed == 0)
         failed = read_answer(kinf__buffer_str(&answer), accept, kind, ret_tree, &own);
     if (failed < 0 && is_answered) {
-        own.http_status = 200;
+        if (failed == KINF_ERR_PARSE)
+            failed = own.code = KINF_ERR_PROTOCOL;
         kinf__error_prefix(&own, "the server %s: discovery %s", source->host, target);
     }
     if (failed < 0 && err != NULL)
@@ -311,7 +312,7 @@ static int read_version(struct kinf__discovery_version *version,
 /* What comes of one extension's server that is away, or broken. */
 static bool is_broken(int failed)
 {
-    return failed == KINF_ERR_SERVER || failed == KINF_ERR_PARSE || failed == KINF_ERR_TRUNCATED;
+    return failed == KINF_ERR_SERVER || failed == KINF_ERR_PROTOCOL || failed == KINF_ERR_TRUNCATED;
 }
 
 int kinf__discovery_read_all(struct kinf__discovery *table,

@@ -80,8 +80,8 @@ KINF_MUST_CHECK int kinf__discovery_find(struct kinf__discovery *table,
                                          struct kinf_error *err);
 
 /* Asks for all that is not in the table yet. A version whose server does not answer, or not with a
- * list, or refuses, stays without resources. Errors: those of asking; KINF_ERR_PARSE (no discovery
- * at all), KINF_ERR_NO_MEMORY. */
+ * list, or refuses, stays without resources. Errors: those of asking; KINF_ERR_PROTOCOL (no
+ * discovery at all), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__discovery_read_all(struct kinf__discovery *table,
                                              const struct kinf__discovery_source *source,
                                              struct kinf_error *err);
@@ -93,7 +93,7 @@ KINF_MUST_CHECK int kinf__discovery_read_all(struct kinf__discovery *table,
  * groups and the resource's version is not among them, or lists that version's resources without
  * it.
  *
- * Errors, after which nobody knows: those of asking; KINF_ERR_PARSE (an answer that is no
+ * Errors, after which nobody knows: those of asking; KINF_ERR_PROTOCOL (an answer that is no
  * discovery). */
 KINF_MUST_CHECK int kinf__discovery_is_served(const struct kinf__discovery_source *source,
                                               const struct kinf_type *type, bool *ret_is_served,

@@ -412,7 +412,7 @@ int kinf__http_check_json(const struct kinf__http *http, const char *bytes, size
         return 0;
     while (n < len && n < EXCERPT_BYTES && (unsigned char)bytes[n] >= 0x20)
         n++;
-    return kinf__error_set(err, KINF_ERR_PARSE, "answered with %s, not JSON: %.*s", type, (int)n,
+    return kinf__error_set(err, KINF_ERR_PROTOCOL, "answered with %s, not JSON: %.*s", type, (int)n,
                            bytes);
 }
 

@@ -96,7 +96,7 @@ KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http,
                                        struct kinf_error *err);
 
 /* Whether the response under way, or the last one, has JSON by its Content-Type, or says nothing: pages
- * of proxies come with 200, too. `bytes` is how its body begins. Errors: KINF_ERR_PARSE, with that, and
+ * of proxies come with 200, too. `bytes` is how its body begins. Errors: KINF_ERR_PROTOCOL, with that, and
  * without the host. */
 KINF_MUST_CHECK int kinf__http_check_json(const struct kinf__http *http, const char *bytes,
                                           size_t len, struct kinf_error *err);

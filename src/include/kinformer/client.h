@@ -78,7 +78,7 @@ KINF_API const char *kinf_client_namespace(const struct kinf_client *client);
  * "deployments.v1.apps". Blocks; each request that it takes may last the request timeout. The type
  * is never freed. Errors: KINF_ERR_INVALID (no name that a resource could have), KINF_ERR_NOT_FOUND
  * (the server has no such resource), KINF_ERR_UNSUPPORTED (it cannot be listed and watched),
- * KINF_ERR_PARSE (what answers is no API server, say a proxy's login page), KINF_ERR_STOPPED
+ * KINF_ERR_PROTOCOL (what answers is no API server, say a proxy's login page), KINF_ERR_STOPPED
  * (interrupted), KINF_ERR_NO_MEMORY, or what a request failed with: KINF_ERR_TIMEOUT, NETWORK, TLS,
  * UNAUTHORIZED, FORBIDDEN... Mirrors: meta.RESTMapper with restmapper's shortcuts. */
 KINF_API KINF_MUST_CHECK int kinf_client_find_type(struct kinf_client *client, const char *resource,

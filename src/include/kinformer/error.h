@@ -46,6 +46,7 @@ enum kinf_errc {
     KINF_ERR_SERVER = -20,            /* any other answer that is not a success */
     KINF_ERR_SYSTEM = -21,            /* the operating system refused: see sys_errno */
     KINF_ERR_UNSUPPORTED = -22,       /* known, and not to be had here */
+    KINF_ERR_PROTOCOL = -23,          /* an answer that no API server gives: a proxy's login page */
 };
 
 /* Room for a message, its final NUL included. Longer ones are cut. */
