@@ -8,13 +8,13 @@
  */
 #include "apiserver/owners.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hmap.h"
+#include "object/object.h"
 #include "apiserver/meta_text.h"
 
 #define ORPHAN     "orphan"
@@ -252,30 +252,16 @@ static bool is_resource(struct kinf__sim *sim, const struct kinf__resource *reso
     return at != NULL;
 }
 
-struct place {
-    char name_space[KINF_NAME_MAX];
-};
-
-static struct place place_of(const struct kinf_object *object)
-{
-    struct kinf_str name_space = kinf_object_namespace(object);
-    struct place place;
-
-    snprintf(place.name_space, sizeof place.name_space, "%.*s", (int)name_space.len,
-             name_space.bytes);
-    return place;
-}
-
 /* The object as it is now, with a reference for the caller; NULL: there is none, or another one. */
 static const struct kinf_object *get_now(struct kinf__sim *sim, struct kinf__resource *resource,
                                          const struct kinf_object *object)
 {
-    struct place place = place_of(object);
-    const struct kinf_object *now =
-        is_resource(sim, resource)
-            ? kinf__store_get(resource, place.name_space, kinf_object_name(object))
-            : NULL;
+    const struct kinf_object *now = NULL;
+    char name_space[KINF_NAME_MAX];
+    const char *name = kinf__object_key_split(kinf_object_key(object), name_space);
 
+    if (is_resource(sim, resource))
+        now = kinf__store_get(resource, name_space, name);
     if (now != NULL && !kinf__object_same_uid(now, object)) {
         kinf_object_unref(now);
         return NULL;
@@ -290,7 +276,7 @@ enum owner_state {
 };
 
 /* *ret_owner: with a reference for the caller, or NULL. */
-static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
+static enum owner_state look_up(struct kinf__sim *sim, const struct kinf_object *dependent,
                                 const struct kinf__owner_reference *reference,
                                 struct kinf__resource **ret_resource,
                                 const struct kinf_object **ret_owner)
@@ -298,9 +284,11 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
     struct kinf__resource *resource =
         kinf__store_find_kind(kinf__sim_store(sim), reference->api_version, reference->kind);
     const struct kinf_object *owner;
+    char name_space[KINF_NAME_MAX];
 
     *ret_resource = resource;
     *ret_owner = NULL;
+    kinf__object_key_split(kinf_object_key(dependent), name_space);
     if (*reference->api_version == '\0' || resource == NULL ||
         !kinf__resource_is_stored(resource) || (resource->namespaced && *name_space == '\0'))
         return OWNER_SOLID;
@@ -313,7 +301,7 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
     return OWNER_SOLID;
 }
 
-static int classify(struct kinf__sim *sim, const char *name_space,
+static int classify(struct kinf__sim *sim, const struct kinf_object *dependent,
                     const struct kinf__owner_reference *reference, enum owner_state *ret_state)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
@@ -322,7 +310,7 @@ static int classify(struct kinf__sim *sim, const char *name_space,
     struct kinf__meta_text meta;
     int failed;
 
-    *ret_state = look_up(sim, name_space, reference, &resource, &owner);
+    *ret_state = look_up(sim, dependent, reference, &resource, &owner);
     failed = kinf__meta_text_read(owner, &scratch, &meta);
     if (failed == 0 && meta.is_going && kinf__meta_text_has_finalizer(&meta, FOREGROUND))
         *ret_state = OWNER_WAITING;
@@ -444,7 +432,6 @@ static enum kinf__propagation own_propagation(const struct kinf__meta_text *meta
 static int keep_solid(struct kinf__sim *sim, const struct task *task,
                       const struct kinf_object *object, struct kinf__json_iter owners)
 {
-    struct place place = place_of(object);
     struct kinf__owner_reference owner;
     KINF__AUTO_DOC *changed = NULL;
     struct cJSON *references, *reference, *next;
@@ -457,7 +444,7 @@ static int keep_solid(struct kinf__sim *sim, const struct task *task,
     for (reference = references->child;
          reference != NULL && kinf__owner_reference_next(&owners, &owner); reference = next) {
         next = reference->next;
-        if (classify(sim, place.name_space, &owner, &state) < 0)
+        if (classify(sim, object, &owner, &state) < 0)
             return KINF_ERR_NO_MEMORY;
         if (state != OWNER_SOLID)
             cJSON_Delete(cJSON_DetachItemViaPointer(references, reference));
@@ -470,7 +457,6 @@ static int attempt(struct owners *self, struct kinf__sim *sim, const struct task
 {
     size_t n_states[OWNER_WAITING + 1] = { 0 };
     bool has_dependents = first_edge(self, kinf_object_uid(object)) != NULL;
-    struct place place = place_of(object);
     struct kinf__owner_reference owner;
     struct kinf__json_iter owners, iter;
     enum owner_state state;
@@ -478,7 +464,7 @@ static int attempt(struct owners *self, struct kinf__sim *sim, const struct task
     if (!kinf__json_iter_init(&owners, meta->owners))
         return 0;
     for (iter = owners; kinf__owner_reference_next(&iter, &owner);) {
-        if (classify(sim, place.name_space, &owner, &state) < 0)
+        if (classify(sim, object, &owner, &state) < 0)
             return KINF_ERR_NO_MEMORY;
         n_states[state]++;
     }
@@ -512,7 +498,8 @@ static int look_at(struct owners *self, struct kinf__sim *sim, const struct task
 }
 
 /* An owner that is going may wait for what is gone. */
-static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char *name_space,
+static int look_at_owner(struct owners *self, struct kinf__sim *sim,
+                         const struct kinf_object *dependent,
                          const struct kinf__owner_reference *reference)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
@@ -521,7 +508,7 @@ static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char 
     struct kinf__meta_text meta;
     int failed;
 
-    look_up(sim, name_space, reference, &resource, &owner);
+    look_up(sim, dependent, reference, &resource, &owner);
     failed = kinf__meta_text_read(owner, &scratch, &meta);
     if (failed == 0 && meta.is_going)
         add_task(self, (struct task){ .resource = resource, .object = owner });
@@ -533,7 +520,6 @@ static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char 
 static int look_around(struct owners *self, struct kinf__sim *sim, const struct task *task)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct place place = place_of(task->object);
     struct kinf__owner_reference reference;
     struct kinf__json_iter iter;
     struct kinf__meta_text meta;
@@ -543,7 +529,7 @@ static int look_around(struct owners *self, struct kinf__sim *sim, const struct 
     if (failed < 0 || !kinf__json_iter_init(&iter, meta.owners))
         return failed;
     while (failed == 0 && kinf__owner_reference_next(&iter, &reference))
-        failed = look_at_owner(self, sim, place.name_space, &reference);
+        failed = look_at_owner(self, sim, task->object, &reference);
     return failed;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "object/object.h"
 #include "serve/list_options.h"
 #include "serve/selection.h"
 
@@ -107,15 +108,12 @@ static int delete_selected(struct kinf__call *call, const struct kinf__delete_op
 
     kinf__walk_init(&walk, selection, snapshot, "");
     while (kinf__walk_next(&walk, &patience, &object) == KINF__WALK_OBJECT) {
-        const char *key = kinf_object_key(object), *slash = strrchr(key, '/');
-        char name_space[KINF_NAME_MAX] = "";
+        char name_space[KINF_NAME_MAX];
         bool is_gone;
         int failed;
 
-        if (slash != NULL)
-            snprintf(name_space, sizeof name_space, "%.*s", (int)(slash - key), key);
+        call->verb.name = kinf__object_key_split(kinf_object_key(object), name_space);
         call->verb.name_space = name_space;
-        call->verb.name = slash != NULL ? slash + 1 : key;
         /* What is told is what they were. */
         failed = kinf__verb_get(&call->verb);
         if (failed == 0)

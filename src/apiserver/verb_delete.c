@@ -4,11 +4,11 @@
  */
 #include "apiserver/verbs_priv.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/rfc3339.h"
+#include "object/object.h"
 
 #include "apiserver/kinds.h"
 #include "apiserver/owners.h"
@@ -174,15 +174,13 @@ int kinf__verb_delete_object(struct kinf__sim *sim, struct kinf__resource *resou
                              const struct kinf_object *object, enum kinf__propagation propagation)
 {
     struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
-    struct kinf_str name_space = kinf_object_namespace(object);
-    char text[KINF_NAME_MAX];
-    struct kinf__verb verb = {
-        .sim = sim, .resource = resource, .name_space = text, .name = kinf_object_name(object)
-    };
+    struct kinf__verb verb = { .sim = sim, .resource = resource };
+    char name_space[KINF_NAME_MAX];
     bool is_gone;
     int failed;
 
-    snprintf(text, sizeof text, "%.*s", (int)name_space.len, name_space.bytes);
+    verb.name = kinf__object_key_split(kinf_object_key(object), name_space);
+    verb.name_space = name_space;
     options.propagation = propagation;
     options.uid = kinf_object_uid(object);
     failed = kinf__verb_delete(&verb, &options, &is_gone);

@@ -351,7 +351,7 @@ static int check_target(struct target *target, char key[KINF__KEY_SIZE], struct 
 
     if (len + 2 > KINF__KEY_SIZE)
         return kinf__error_set(err, KINF_ERR_INVALID, "the name is too long");
-    target->key = kinf__call_make_key(key, target->name_space, target->name);
+    target->key = kinf__object_key_join(key, target->name_space, target->name);
     return check_json(json, err);
 }
 

@@ -50,23 +50,6 @@ void kinf_call_requeue_after(struct kinf_call *call, int64_t delay_ms)
         call->requeue_after_ms = delay_ms;
 }
 
-const char *kinf__call_split_key(const char *key, char name_space[KINF_NAME_MAX])
-{
-    const char *slash = strchr(key, '/');
-
-    snprintf(name_space, KINF_NAME_MAX, "%.*s", slash != NULL ? (int)(slash - key) : 0, key);
-    return slash != NULL ? slash + 1 : key;
-}
-
-const char *kinf__call_make_key(char key[KINF__KEY_SIZE], const char *name_space, const char *name)
-{
-    bool has_namespace = name_space != NULL && *name_space != '\0';
-
-    snprintf(key, KINF__KEY_SIZE, "%s%s%s", has_namespace ? name_space : "",
-             has_namespace ? "/" : "", name);
-    return key;
-}
-
 /* --- the term --- */
 
 bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms)
@@ -131,7 +114,7 @@ int kinf__call_look(struct kinf_call *call, const struct kinf_type *type, const 
     int failed;
 
     request.type = type;
-    request.name = kinf__call_split_key(key, name_space);
+    request.name = kinf__object_key_split(key, name_space);
     request.name_space = name_space;
     failed = kinf__call_send(call, &request, &response, err);
     return failed < 0
@@ -203,7 +186,7 @@ static void note_version(struct kinf__own_write *write, struct kinf_str body)
         return;
     (void)kinf__member_text(metadata, "namespace", name_space, sizeof name_space);
     if (uid[0] != '\0' && version[0] != '\0' &&
-        strcmp(kinf__call_make_key(key, name_space, name), write->key) == 0)
+        strcmp(kinf__object_key_join(key, name_space, name), write->key) == 0)
         kinf__own_write_changed(write, version);
 }
 
@@ -355,7 +338,7 @@ int kinf_call_request(struct kinf_call *call, const struct kinf_request *request
         own.field_manager = call->controller->name;
     if (!is_write(&own) || !find_name(&own, name))
         return kinf__call_send(call, &own, ret_response, err);
-    return kinf__call_write(call, kinf__call_make_key(key, own.name_space, name), &own,
+    return kinf__call_write(call, kinf__object_key_join(key, own.name_space, name), &own,
                             ret_response, err);
 }
 
@@ -385,7 +368,7 @@ int kinf_call_delete(struct kinf_call *call, const struct kinf_object *object,
 
     request.verb = KINF_VERB_DELETE;
     request.type = kinf_object_type(object);
-    request.name = kinf__call_split_key(kinf_object_key(object), name_space);
+    request.name = kinf__object_key_split(kinf_object_key(object), name_space);
     request.name_space = name_space;
     request.if_uid = kinf_object_uid(object);
     failed = kinf__call_write(call, kinf_object_key(object), &request, NULL, &own);

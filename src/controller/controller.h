@@ -22,10 +22,10 @@
 #include "controller/applied.h"
 #include "controller/own_writes.h"
 #include "json/scan.h"
+#include "object/object.h"
 #include "rest/http.h"
 
-#define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
-#define KINF__NO_TERM  (-1)
+#define KINF__NO_TERM (-1)
 
 /* What a controller watches. Constant once it is started, but for the handler. */
 struct kinf__trigger {
@@ -192,11 +192,6 @@ KINF_MUST_CHECK int kinf__finalizer_remove(struct kinf_call *call, struct kinf_e
 KINF_MUST_CHECK int kinf__call_begin(struct kinf_call *call, struct kinf_error *err);
 /* Whether it may still write; *ret_left_ms is how long. */
 bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms);
-/* "namespace/name" or "name"; the namespace goes to `name_space`, "" if there is none. Returns the
- * name. */
-const char *kinf__call_split_key(const char *key, char name_space[KINF_NAME_MAX]);
-/* The other way around; returns `key`. */
-const char *kinf__call_make_key(char key[KINF__KEY_SIZE], const char *name_space, const char *name);
 /* A request, complete but for what the term allows. */
 KINF_MUST_CHECK int kinf__call_send(struct kinf_call *call, struct kinf_request *request,
                                     struct kinf_response *ret_response, struct kinf_error *err);

@@ -52,7 +52,7 @@ static int patch(struct kinf_call *call, struct kinf_str json, struct kinf_error
 
     request.verb = KINF_VERB_JSON_PATCH;
     request.type = kinf_object_type(call->object);
-    request.name = kinf__call_split_key(call->key, name_space);
+    request.name = kinf__object_key_split(call->key, name_space);
     request.name_space = name_space;
     request.body = json;
     failed = kinf_call_request(call, &request, NULL, &own);

@@ -79,7 +79,7 @@ static bool is_key(struct kinf_call *call)
 {
     bool is_namespaced = kinf__primary(call->controller)->informer->type->namespaced;
     char name_space[KINF_NAME_MAX];
-    const char *name = kinf__call_split_key(call->key, name_space);
+    const char *name = kinf__object_key_split(call->key, name_space);
 
     return kinf__name_check_segment(name, NULL) == 0 &&
            (is_namespaced ? kinf__name_check_namespace(name_space, NULL) == 0 : name == call->key);

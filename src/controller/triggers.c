@@ -278,7 +278,7 @@ static int add_owner(struct kinf__json_value reference, const struct kinf_object
                      const struct kinf_type *type, struct kinf_keys *keys)
 {
     struct kinf_str name_space = kinf_object_namespace(object);
-    char name[KINF_NAME_MAX], key[2 * KINF_NAME_MAX];
+    char name[KINF_NAME_MAX], key[KINF__KEY_SIZE];
 
     if (!kinf__member_text(reference, "name", name, sizeof name))
         return 0;
@@ -319,7 +319,7 @@ int kinf_map_annotation(const struct kinf_object *object, struct kinf_keys *keys
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, keys, ctx);
 
-    char key[2 * KINF_NAME_MAX];
+    char key[KINF__KEY_SIZE];
 
     return add_text(keys, kinf_object_get_annotation(object, ctx, key, sizeof key), key);
 }
@@ -328,7 +328,7 @@ int kinf_map_label(const struct kinf_object *object, struct kinf_keys *keys, voi
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, keys, ctx);
 
-    char key[2 * KINF_NAME_MAX];
+    char key[KINF__KEY_SIZE];
 
     return add_text(keys, kinf_object_get_label(object, ctx, key, sizeof key), key);
 }

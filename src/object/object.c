@@ -495,6 +495,33 @@ size_t kinf_object_size(const struct kinf_object *object)
     return offsetof(struct kinf_object, text) + object->body_offset + len;
 }
 
+/* --- keys --- */
+
+const char *kinf__object_key_name(const char *key)
+{
+    const char *slash = strchr(key, '/');
+
+    return slash != NULL ? slash + 1 : key;
+}
+
+const char *kinf__object_key_split(const char *key, char name_space[KINF_NAME_MAX])
+{
+    const char *name = kinf__object_key_name(key);
+
+    snprintf(name_space, KINF_NAME_MAX, "%.*s", name != key ? (int)(name - key) - 1 : 0, key);
+    return name;
+}
+
+const char *kinf__object_key_join(char key[KINF__KEY_SIZE], const char *name_space,
+                                  const char *name)
+{
+    bool has_namespace = name_space != NULL && *name_space != '\0';
+
+    snprintf(key, KINF__KEY_SIZE, "%s%s%s", has_namespace ? name_space : "",
+             has_namespace ? "/" : "", name);
+    return key;
+}
+
 /* --- forms of names --- */
 
 int kinf__name_check_namespace(const char *text, struct kinf_error *err)

@@ -205,6 +205,18 @@ KINF_MUST_CHECK int kinf__object_decode_bookmark(struct kinf_str text, char *buf
                                                  bool *ret_ends_initial_events,
                                                  struct kinf_error *err);
 
+/* --- keys: "namespace/name", or "name" --- */
+
+/* Room for one with its NUL. */
+#define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
+
+const char *kinf__object_key_name(const char *key);
+/* Returns the name; the namespace goes to `name_space`, "" if there is none. */
+const char *kinf__object_key_split(const char *key, char name_space[KINF_NAME_MAX]);
+/* The other way around; returns `key`. `name_space` may be NULL. */
+const char *kinf__object_key_join(char key[KINF__KEY_SIZE], const char *name_space,
+                                  const char *name);
+
 /* --- forms of names that the API server asks for --- */
 
 /* Whether `text` could be the name of a namespace: a DNS label. Errors: KINF_ERR_INVALID (message

@@ -12,8 +12,6 @@
 #define KINF__RV_SIZE 64
 /* Room for a continue token with its NUL; the API server's have at most some 850 bytes. */
 #define KINF__CONTINUE_SIZE 4096
-/* Room for a guessed key with its NUL: two names and a slash. */
-#define KINF__KEY_SIZE 512
 
 /* An object is left out: KINF_ERR_LIMIT (too large) or KINF_ERR_PARSE (cannot be decoded). `key` is
  * a guess from the beginning of its text, "" if there is none. 0 goes on behind it; a negative

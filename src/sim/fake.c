@@ -14,6 +14,7 @@
 #include "base/misuse.h"
 #include "controller/controller.h"
 #include "informer/informer.h"
+#include "object/object.h"
 #include "rest/client.h"
 #include "document/manifest.h"
 #include "apiserver/verbs.h"
@@ -133,15 +134,6 @@ static int find(struct kinf_fake *fake, const char *resource, struct kinf__verb 
     return kinf__error_set(err, KINF_ERR_NOT_FOUND, "there is no resource '%s'", resource);
 }
 
-/* The name in a key; the namespace goes to `name_space`. */
-static const char *split_key(const char *key, char name_space[KINF_NAME_MAX])
-{
-    const char *slash = strchr(key, '/');
-
-    snprintf(name_space, KINF_NAME_MAX, "%.*s", slash != NULL ? (int)(slash - key) : 0, key);
-    return slash != NULL ? slash + 1 : key;
-}
-
 int kinf_fake_get(struct kinf_fake *fake, const char *resource, const char *key,
                   const struct kinf_object **ret_object, struct kinf_error *err)
 {
@@ -149,7 +141,7 @@ int kinf_fake_get(struct kinf_fake *fake, const char *resource, const char *key,
 
     struct kinf__verb verb = { .sim = NULL };
     char name_space[KINF_NAME_MAX];
-    const char *name = split_key(key, name_space);
+    const char *name = kinf__object_key_split(key, name_space);
     const struct kinf_object *object = NULL;
     int failed;
 
@@ -189,7 +181,7 @@ int kinf_fake_delete(struct kinf_fake *fake, const char *resource, const char *k
     bool is_gone;
     int failed;
 
-    verb.name = split_key(key, name_space);
+    verb.name = kinf__object_key_split(key, name_space);
     verb.name_space = name_space;
     kinf__store_lock(kinf__sim_store(fake->sim));
     failed = find(fake, resource, &verb, err);
@@ -231,7 +223,6 @@ void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
     const struct timespec pause = { 0, STEP_NS };
     int64_t n_steps = ms / 1000;
 
-    (void)fake;
     n_steps = n_steps < 1 ? 1 : n_steps > MAX_STEPS ? MAX_STEPS : n_steps;
     for (int64_t i = 0; i < n_steps; i++) {
         kinf__clock_advance(ms / n_steps + (i < ms % n_steps));
@@ -248,7 +239,7 @@ int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_er
     kinf_auto_object const struct kinf_object *lease = NULL;
     int64_t n_transitions = 0, duration_s = 15;
     char name_space[KINF_NAME_MAX], time[KINF__TIME_SIZE], manifest[1024];
-    const char *name = split_key(key, name_space);
+    const char *name = kinf__object_key_split(key, name_space);
     int failed = kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, err);
 
     if (failed < 0 && failed != KINF_ERR_NOT_FOUND)

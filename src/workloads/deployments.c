@@ -166,7 +166,7 @@ static int resize(struct rollout *rollout, struct set *set, int64_t wanted)
 {
     KINF__AUTO_DOC *patch =
         kinf__json_format("{\"spec\":{\"replicas\":%" PRId64 "},\"metadata\":{}}", wanted);
-    char key[2 * KINF_NAME_MAX];
+    char key[KINF__KEY_SIZE];
 
     if (set->size.wanted == wanted)
         return 0;
@@ -282,7 +282,7 @@ static int create_current(struct rollout *rollout)
     bool recreates = strcmp(kinf__doc_text(spec, "strategy", "type", NULL), "Recreate") == 0;
     int64_t replicas =
         recreates ? 0 : kinf__rollout_new_size(&rollout->limits, 0, sum_wanted(rollout));
-    char hash[KINF__TEMPLATE_HASH_SIZE], key[2 * KINF_NAME_MAX];
+    char hash[KINF__TEMPLATE_HASH_SIZE], key[KINF__KEY_SIZE];
     struct cJSON *set, *created;
     int failed;
 
@@ -374,7 +374,7 @@ static int renew_revision(struct rollout *rollout, int64_t revision)
     struct set *set = rollout->current;
     const char *past =
         kinf__doc_text(set->tree, "metadata", "annotations", ANNOTATION "revision-history", NULL);
-    char key[2 * KINF_NAME_MAX], history[320] = "";
+    char key[KINF__KEY_SIZE], history[320] = "";
 
     if (set->revision != 0)
         snprintf(history, sizeof history,
@@ -415,7 +415,7 @@ static int drop_old_sets(struct rollout *rollout)
 
     for (size_t i = 0; failed == 0 && i < rollout->n_sets && n_surplus > 0; i++) {
         struct set *set = &rollout->sets[i];
-        char key[2 * KINF_NAME_MAX];
+        char key[KINF__KEY_SIZE];
 
         if (set == rollout->current || set->size.wanted != 0 || set->counts.active != 0)
             continue;

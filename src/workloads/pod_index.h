@@ -14,6 +14,7 @@
 
 #include "base/hmap.h"
 #include "base/list.h"
+#include "object/object.h"
 
 /* The types that something is done about; also what a key in the work queue is of. */
 enum kinf__work_kind {
@@ -106,8 +107,8 @@ void kinf__pod_index_release(struct kinf__pod_index *index);
 struct kinf__member_change {
     struct kinf__member *member; /* NULL: it is gone */
     enum kinf__work_kind owner_kind, old_owner_kind;
-    char owner_key[2 * KINF_NAME_MAX]; /* "": none, or it need not know */
-    char old_owner_key[2 * KINF_NAME_MAX];
+    char owner_key[KINF__KEY_SIZE]; /* "": none, or it need not know */
+    char old_owner_key[KINF__KEY_SIZE];
     size_t n_siblings; /* that the owner has, this one among them */
 };
 

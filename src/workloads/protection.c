@@ -6,7 +6,7 @@
 
 #include "workloads/workloads_priv.h"
 
-bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[2 * KINF_NAME_MAX])
+bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[KINF__KEY_SIZE])
 {
     const struct kinf_str name_space = kinf_object_namespace(pod);
     char path[64], name[KINF_NAME_MAX];
@@ -17,14 +17,14 @@ bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[2 * K
         return false;
     snprintf(path, sizeof path, "spec.volumes[%zu].persistentVolumeClaim.claimName", i);
     if (kinf_object_get_string(pod, path, name, sizeof name) == 0)
-        snprintf(key, 2 * KINF_NAME_MAX, "%.*s/%s", (int)name_space.len, name_space.bytes, name);
+        snprintf(key, KINF__KEY_SIZE, "%.*s/%s", (int)name_space.len, name_space.bytes, name);
     return true;
 }
 
 /* A pod that is on no node does not count: no kubelet starts it with a claim that is going. */
 static bool uses(const struct kinf_object *pod, const char *key)
 {
-    char claim[2 * KINF_NAME_MAX], node[KINF_NAME_MAX];
+    char claim[KINF__KEY_SIZE], node[KINF_NAME_MAX];
 
     if (kinf_object_get_string(pod, "spec.nodeName", node, sizeof node) < 0)
         return false;
@@ -40,7 +40,7 @@ static bool is_claim_used(const struct kinf__work *work)
     struct kinf_snapshot *snapshot kinf_auto_snapshot =
         kinf__store_snapshot(work->workloads->resources[KINF__WORK_POD]);
     const struct kinf_str name_space = { work->key,
-                                         (size_t)(kinf__name_of_key(work->key) - work->key) };
+                                         (size_t)(kinf__object_key_name(work->key) - work->key) };
     const struct kinf_object *pod;
     struct kinf_cursor cursor;
 

@@ -57,7 +57,7 @@ static int delete_pods(const struct kinf__work *work, const struct kinf__owner *
     for (size_t i = 0; failed == 0 && i < n_pods && (int64_t)i < n; i++) {
         char name[KINF_NAME_MAX];
 
-        snprintf(name, sizeof name, "%s", kinf__name_of_key(pods[i]->key));
+        snprintf(name, sizeof name, "%s", kinf__object_key_name(pods[i]->key));
         failed = kinf__workloads_delete(work->workloads, KINF__WORK_POD, pods[i]->key, -1);
         if (failed == 0)
             kinf__work_record(work, "replicaset-controller", "SuccessfulDelete", "Deleted pod: %s",

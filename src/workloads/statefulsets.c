@@ -28,7 +28,7 @@ struct statefulset {
 /* Behind "name-"; -1: it is none of ours. */
 static int64_t ordinal_of(const struct statefulset *set, const struct kinf__member *pod)
 {
-    const char *name = kinf__name_of_key(pod->key);
+    const char *name = kinf__object_key_name(pod->key);
     size_t len = strlen(set->name);
     int64_t ordinal;
     char *end;
@@ -92,7 +92,7 @@ static int create_pod(struct statefulset *set, int64_t ordinal)
 static int delete_pod(struct statefulset *set, const struct kinf__member *pod)
 {
     kinf__work_record(set->work, "statefulset-controller", "SuccessfulDelete",
-                      "delete Pod %s in StatefulSet %s successful", kinf__name_of_key(pod->key),
+                      "delete Pod %s in StatefulSet %s successful", kinf__object_key_name(pod->key),
                       set->name);
     return kinf__workloads_delete(set->work->workloads, KINF__WORK_POD, pod->key, -1);
 }
@@ -180,7 +180,7 @@ static int reconcile(struct statefulset *set)
     char hash[KINF__TEMPLATE_HASH_SIZE];
     int failed;
 
-    set->name = kinf__name_of_key(set->work->key);
+    set->name = kinf__object_key_name(set->work->key);
     set->replicas = kinf__doc_integer(spec, "replicas", 1);
     set->replicas = set->replicas < 0 ? 0 : set->replicas > MAX ? MAX : set->replicas;
     set->start = kinf__doc_integer(kinf__doc_get(spec, "ordinals"), "start", 0);

@@ -29,19 +29,10 @@ struct cJSON *kinf__json_format(const char *fmt, ...)
 
 /* --- asking --- */
 
-void kinf__object_key_of(const struct cJSON *object, char key[2 * KINF_NAME_MAX])
+void kinf__object_key_of(const struct cJSON *object, char key[KINF__KEY_SIZE])
 {
-    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
-
-    snprintf(key, 2 * KINF_NAME_MAX, "%.253s%s%.253s", name_space, *name_space != '\0' ? "/" : "",
-             kinf__doc_text(object, "metadata", "name", NULL));
-}
-
-const char *kinf__name_of_key(const char *key)
-{
-    const char *slash = strchr(key, '/');
-
-    return slash != NULL ? slash + 1 : key;
+    kinf__object_key_join(key, kinf__doc_text(object, "metadata", "namespace", NULL),
+                          kinf__doc_text(object, "metadata", "name", NULL));
 }
 
 bool kinf__is_being_deleted(const struct cJSON *object)

@@ -111,7 +111,7 @@ static void note_host(struct kinf__workloads *workloads, const char *name,
 /* Those that a pod has used which is gone. */
 static void note_claims(struct kinf__workloads *workloads, const struct kinf_object *pod)
 {
-    char claim[2 * KINF_NAME_MAX];
+    char claim[KINF__KEY_SIZE];
 
     for (size_t i = 0; kinf__pod_get_claim(pod, i, claim); i++) {
         if (claim[0] != '\0')
@@ -239,11 +239,8 @@ static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, 
 
 static void name_verb(struct kinf__verb *verb, const char *key, char name_space[KINF_NAME_MAX])
 {
-    const char *slash = strchr(key, '/');
-
-    snprintf(name_space, KINF_NAME_MAX, "%.*s", slash != NULL ? (int)(slash - key) : 0, key);
+    verb->name = kinf__object_key_split(key, name_space);
     verb->name_space = name_space;
-    verb->name = kinf__name_of_key(key);
 }
 
 int kinf__workloads_read(struct kinf__workloads *workloads, enum kinf__work_kind kind,
@@ -333,7 +330,7 @@ int kinf__workloads_delete(struct kinf__workloads *workloads, enum kinf__work_ki
 {
     struct kinf__verb verb = { .sim = workloads->sim, .resource = workloads->resources[kind] };
     struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
-    char copy[2 * KINF_NAME_MAX], name_space[KINF_NAME_MAX];
+    char copy[KINF__KEY_SIZE], name_space[KINF_NAME_MAX];
     bool is_gone;
 
     /* The key may be the index's, which forgets it on the way. */

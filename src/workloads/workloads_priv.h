@@ -80,8 +80,7 @@ KINF_MUST_CHECK int kinf__workloads_delete(struct kinf__workloads *workloads,
  * times. NULL: out of memory. */
 struct cJSON *kinf__json_format(const char *fmt, ...) KINF_PRINTF(1, 2);
 /* "namespace/name" of an object. */
-void kinf__object_key_of(const struct cJSON *object, char key[2 * KINF_NAME_MAX]);
-const char *kinf__name_of_key(const char *key);
+void kinf__object_key_of(const struct cJSON *object, char key[KINF__KEY_SIZE]);
 bool kinf__is_being_deleted(const struct cJSON *object);
 /* The truth of a member; NULL, anything else: false. */
 bool kinf__doc_is_true(const struct cJSON *object, const char *name);
@@ -136,7 +135,7 @@ KINF_MUST_CHECK int kinf__reconcile_volume(struct kinf__work *work);
 
 /* protection.c: the claim that the pod's volume `i` is of, as a key; "": it is of none. False: there
  * are not so many volumes. */
-bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[2 * KINF_NAME_MAX]);
+bool kinf__pod_get_claim(const struct kinf_object *pod, size_t i, char key[KINF__KEY_SIZE]);
 
 /* For whoever has made none, and wants to see pods run. */
 KINF_MUST_CHECK int kinf__make_first_node(struct kinf__workloads *workloads);

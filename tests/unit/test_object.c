@@ -1151,6 +1151,26 @@ static void a_bookmark_gives_its_version_and_its_mark(void **state)
     }
 }
 
+static void a_key_is_split_into_what_it_was_made_of(void **state)
+{
+    static const struct {
+        const char *name_space, *name, *key;
+    } table[] = { { "n", "a", "n/a" },
+                  { "", "a", "a" },
+                  { "kube-system", "a.b", "kube-system/a.b" } };
+    char key[KINF__KEY_SIZE], name_space[KINF_NAME_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < N(table); i++) {
+        assert_string_equal(kinf__object_key_join(key, table[i].name_space, table[i].name),
+                            table[i].key);
+        assert_string_equal(kinf__object_key_split(key, name_space), table[i].name);
+        assert_string_equal(name_space, table[i].name_space);
+        assert_string_equal(kinf__object_key_name(key), table[i].name);
+    }
+    assert_string_equal(kinf__object_key_join(key, NULL, "a"), "a");
+}
+
 static void the_key_of_a_broken_object_is_guessed(void **state)
 {
     static const struct {
@@ -1335,6 +1355,7 @@ int main(void)
         TEST(a_tree_shows_the_whole_object),
         TEST(a_scratch_serves_many_objects),
         TEST(a_bookmark_gives_its_version_and_its_mark),
+        TEST(a_key_is_split_into_what_it_was_made_of),
         TEST(the_key_of_a_broken_object_is_guessed),
         TEST(the_guess_survives_any_cut_and_any_byte),
         TEST(no_allocation_that_fails_breaks_decoding),
