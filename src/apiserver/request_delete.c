@@ -132,14 +132,13 @@ static int answer_list(struct kinf__call *call, struct cJSON *take_items)
     const struct kinf__resource *resource = call->verb.resource;
     KINF__AUTO_DOC *list = cJSON_CreateObject();
     KINF__AUTO_DOC *items = take_items;
-    char kind[KINF_NAME_MAX + 8], version[24], api_version[2 * KINF_NAME_MAX];
+    char kind[KINF_NAME_MAX + 8], version[24], api_version[KINF__API_VERSION_SIZE];
     struct cJSON *metadata;
 
     snprintf(kind, sizeof kind, "%sList", resource->kind);
     snprintf(version, sizeof version, "%llu",
              (unsigned long long)kinf__store_version(kinf__sim_store(call->sim)));
-    snprintf(api_version, sizeof api_version, "%s%s%s", resource->group,
-             *resource->group != '\0' ? "/" : "", call->verb.version->type->version);
+    kinf__type_api_version(call->verb.version->type, api_version);
     if (list == NULL || kinf__doc_set_text(list, "kind", kind) < 0 ||
         kinf__doc_set_text(list, "apiVersion", api_version) < 0 ||
         (metadata = kinf__doc_object(list, "metadata")) == NULL ||

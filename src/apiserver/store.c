@@ -67,13 +67,12 @@ int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_obj
 {
     const struct kinf_type *type = kinf_object_type(object);
     struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    char api_version[2 * KINF_NAME_MAX];
+    char api_version[KINF__API_VERSION_SIZE];
     struct cJSON *tree = NULL, *body = NULL, *member;
     struct kinf_str text;
     int failed = kinf__object_body(object, &scratch, &text);
 
-    snprintf(api_version, sizeof api_version, "%s%s%s", type->group,
-             *type->group != '\0' ? "/" : "", type->version);
+    kinf__type_api_version(type, api_version);
     if (failed == 0)
         failed = kinf__doc_parse(text, &body, NULL);
     kinf_scratch_release(&scratch);

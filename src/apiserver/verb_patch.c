@@ -68,12 +68,12 @@ static int decode_made(struct kinf__verb *verb, enum kinf__patch_type type,
 static int apply(struct kinf__verb *verb, const struct cJSON *old, const struct cJSON *config,
                  bool force, struct cJSON **ret_object)
 {
-    char time[KINF__TIME_SIZE], api_version[API_VERSION_SIZE];
+    char time[KINF__TIME_SIZE], api_version[KINF__API_VERSION_SIZE];
     struct kinf__manager manager = { or_empty(verb->manager), api_version,
                                      or_empty(verb->subresource), time };
 
     kinf__sim_time(time);
-    write_api_version(version_of(verb), api_version);
+    kinf__type_api_version(version_of(verb)->type, api_version);
     return kinf__managed_apply(version_of(verb)->schema, old, config, &manager, force, ret_object,
                                &verb->refusal);
 }
@@ -106,9 +106,9 @@ static int check_config(struct kinf__verb *verb, const struct cJSON *config)
     const char *kind = kinf__doc_text(config, "kind", NULL),
                *api_version = kinf__doc_text(config, "apiVersion", NULL), *name = name_of(config),
                *name_space = namespace_of(config);
-    char expected[API_VERSION_SIZE];
+    char expected[KINF__API_VERSION_SIZE];
 
-    write_api_version(version_of(verb), expected);
+    kinf__type_api_version(version_of(verb)->type, expected);
     if (strcmp(kind, version_of(verb)->type->kind) != 0 || strcmp(api_version, expected) != 0)
         return kinf__refuse_bad_request(&verb->refusal, "invalid object type: %s%s, Kind=%s",
                                         strchr(api_version, '/') != NULL ? "" : "/", api_version,

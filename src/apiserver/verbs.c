@@ -105,9 +105,9 @@ static int check_kind(struct kinf__verb *verb, const struct cJSON *object)
     const struct kinf__resource_version *version = version_of(verb);
     const char *kind = kinf__doc_text(object, "kind", NULL),
                *api_version = kinf__doc_text(object, "apiVersion", NULL);
-    char expected[API_VERSION_SIZE];
+    char expected[KINF__API_VERSION_SIZE];
 
-    write_api_version(version, expected);
+    kinf__type_api_version(version->type, expected);
     if (*kind == '\0')
         kind = version->type->kind;
     if (*api_version == '\0')
@@ -124,7 +124,7 @@ static int check_kind(struct kinf__verb *verb, const struct cJSON *object)
 int kinf__verb_decode(struct kinf__verb *verb, struct cJSON *object)
 {
     const struct kinf__resource_version *version = version_of(verb);
-    char api_version[API_VERSION_SIZE];
+    char api_version[KINF__API_VERSION_SIZE];
     bool is_ignored = verb->validation == KINF__FIELDS_IGNORE;
     int failed = check_kind(verb, object);
 
@@ -133,7 +133,7 @@ int kinf__verb_decode(struct kinf__verb *verb, struct cJSON *object)
                                           version->type->version, &verb->refusal);
     if (failed < 0)
         return failed;
-    write_api_version(version, api_version);
+    kinf__type_api_version(version->type, api_version);
     if (kinf__schema_prune(version->schema, object, is_ignored ? ignore : warn, verb) < 0 ||
         kinf__doc_set_text(object, "kind", version->type->kind) < 0 ||
         kinf__doc_set_text(object, "apiVersion", api_version) < 0 || metadata_of(object) == NULL)
@@ -291,7 +291,7 @@ int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
 
 int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
 {
-    char time[KINF__TIME_SIZE], api_version[API_VERSION_SIZE];
+    char time[KINF__TIME_SIZE], api_version[KINF__API_VERSION_SIZE];
     struct kinf__manager manager = { verb->manager != NULL ? verb->manager : OWN_MANAGER,
                                      api_version, or_empty(verb->subresource), time };
 
@@ -299,7 +299,7 @@ int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old, st
     /* The server does not write when something was scaled. */
     if (strcmp(or_empty(verb->subresource), "scale") == 0)
         time[0] = '\0';
-    write_api_version(version_of(verb), api_version);
+    kinf__type_api_version(version_of(verb)->type, api_version);
     return kinf__managed_update(version_of(verb)->schema, old, object, &manager, false) < 0
                ? refuse_no_memory(verb)
                : 0;
@@ -470,12 +470,12 @@ int kinf__verb_read(struct kinf__verb *verb, const char *name_space, const char 
                     struct cJSON **ret_old)
 {
     int failed = kinf__store_read(verb->resource, name_space, name, ret_old);
-    char api_version[API_VERSION_SIZE];
+    char api_version[KINF__API_VERSION_SIZE];
 
     if (failed == KINF_ERR_NOT_FOUND)
         return kinf__refuse_not_found(&verb->refusal, verb->resource, name);
     if (failed == 0 && version_of(verb) != &verb->resource->versions[0]) {
-        write_api_version(version_of(verb), api_version);
+        kinf__type_api_version(version_of(verb)->type, api_version);
         failed = kinf__doc_set_text(*ret_old, "apiVersion", api_version);
         if (failed < 0)
             cJSON_Delete(*ret_old);

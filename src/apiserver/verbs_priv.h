@@ -6,12 +6,10 @@
 #ifndef KINF_APISERVER_VERBS_PRIV_H
 #define KINF_APISERVER_VERBS_PRIV_H
 
-#include <stdio.h>
 #include <string.h>
 
+#include "object/object.h"
 #include "apiserver/verbs.h"
-
-#define API_VERSION_SIZE 256
 
 static inline struct kinf__resource_version *version_of(const struct kinf__verb *verb)
 {
@@ -31,13 +29,6 @@ static inline bool is_main(const struct kinf__verb *verb)
 static inline int refuse_no_memory(struct kinf__verb *verb)
 {
     return kinf__refuse_no_memory(&verb->refusal);
-}
-
-static inline void write_api_version(const struct kinf__resource_version *version,
-                                     char text[API_VERSION_SIZE])
-{
-    snprintf(text, API_VERSION_SIZE, "%s%s%s", version->type->group,
-             *version->type->group != '\0' ? "/" : "", version->type->version);
 }
 
 static inline const char *name_of(const struct cJSON *object)

@@ -62,11 +62,11 @@ static struct kinf__json_value member(struct kinf__json_value object, const char
 
 static int append_name(struct kinf__buffer *out, const struct target *target)
 {
-    const struct kinf_type *type = target->type;
+    char api_version[KINF__API_VERSION_SIZE];
 
-    if (kinf__buffer_printf(
-            out, "{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",\"metadata\":{\"name\":", type->group,
-            type->group[0] != '\0' ? "/" : "", type->version, type->kind) < 0 ||
+    kinf__type_api_version(target->type, api_version);
+    if (kinf__buffer_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":",
+                            api_version, target->type->kind) < 0 ||
         kinf__quote(out, kinf_str_from(target->name)) < 0)
         return KINF_ERR_NO_MEMORY;
     if (target->name_space == NULL || *target->name_space == '\0')

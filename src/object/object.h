@@ -205,6 +205,12 @@ KINF_MUST_CHECK int kinf__object_decode_bookmark(struct kinf_str text, char *buf
                                                  bool *ret_ends_initial_events,
                                                  struct kinf_error *err);
 
+/* --- types --- */
+
+/* "apps/v1", or "v1" of the core group. */
+#define KINF__API_VERSION_SIZE (2 * KINF_NAME_MAX)
+void kinf__type_api_version(const struct kinf_type *type, char text[KINF__API_VERSION_SIZE]);
+
 /* --- keys: "namespace/name", or "name" --- */
 
 /* Room for one with its NUL. */

@@ -3,12 +3,14 @@
  */
 #include <kinformer/type.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/misuse.h"
+#include "object/object.h"
 
 struct entry {
     struct kinf_type type;
@@ -102,4 +104,10 @@ int kinf_type_intern(const char *group, const char *version, const char *kind, c
         return kinf__error_no_memory(err);
     *ret_type = &entry->type;
     return 0;
+}
+
+void kinf__type_api_version(const struct kinf_type *type, char text[KINF__API_VERSION_SIZE])
+{
+    snprintf(text, KINF__API_VERSION_SIZE, "%s%s%s", type->group, *type->group != '\0' ? "/" : "",
+             type->version);
 }

@@ -12,6 +12,7 @@
 #include <kinformer/type.h>
 
 #include "json/quote.h"
+#include "object/object.h"
 
 #define NUMBER_LEN 17 /* a dot and sixteen digits */
 
@@ -135,10 +136,11 @@ static int append_reference(struct kinf__buffer *out, const char *key,
 {
     const struct kinf_type *type = kinf_object_type(object);
     struct kinf_str name_space = kinf_object_namespace(object);
-    const char *slash = type->group[0] != '\0' ? "/" : "";
+    char api_version[KINF__API_VERSION_SIZE];
 
-    if (kinf__buffer_printf(out, ",\"%s\":{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\"", key,
-                            type->group, slash, type->version, type->kind) < 0 ||
+    kinf__type_api_version(type, api_version);
+    if (kinf__buffer_printf(out, ",\"%s\":{\"apiVersion\":\"%s\",\"kind\":\"%s\"", key, api_version,
+                            type->kind) < 0 ||
         append_text(out, "name", kinf_str_from(kinf_object_name(object))) < 0 ||
         (name_space.len != 0 && append_text(out, "namespace", name_space) < 0) ||
         append_text(out, "uid", kinf_str_from(kinf_object_uid(object))) < 0 ||
