@@ -132,7 +132,7 @@ static int make_versions(struct kinf__sim *sim, const struct cJSON *definition,
     versions->n_items = 0;
     cJSON_ArrayForEach(version, kinf__doc_find(definition, "spec", "versions", NULL))
     {
-        if (failed < 0 || !cJSON_IsTrue(kinf__doc_get(version, "served")))
+        if (failed < 0 || !kinf__doc_is_true(version, "served"))
             continue;
         if (versions->n_items == N_VERSIONS_MAX)
             failed = kinf__error_set(err, KINF_ERR_LIMIT, "more than %d versions", N_VERSIONS_MAX);
@@ -154,7 +154,7 @@ static bool is_served(const struct cJSON *definition, const char *name)
 
     cJSON_ArrayForEach(version, kinf__doc_find(definition, "spec", "versions", NULL))
     {
-        if (cJSON_IsTrue(kinf__doc_get(version, "served")) &&
+        if (kinf__doc_is_true(version, "served") &&
             strcmp(kinf__doc_text(version, "name", NULL), name) == 0)
             return true;
     }
@@ -526,7 +526,7 @@ static int follow(struct definitions *self, struct kinf__sim *sim, const struct 
 {
     struct kinf__resource *resource = resource_of(sim, definition);
 
-    if (*kinf__doc_text(definition, "metadata", "deletionTimestamp", NULL) != '\0')
+    if (kinf__is_being_deleted(definition))
         return end(self, sim, definition);
     return !kinf__condition_is(definition, "NamesAccepted", "True") ||
                    (resource != NULL && loses_version(resource, definition))

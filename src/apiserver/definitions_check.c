@@ -29,7 +29,7 @@ int kinf__definition_write(const struct kinf__write *write)
         kinf__doc_remove(spec, "preserveUnknownFields");
     cJSON_ArrayForEach(version, kinf__doc_get(spec, "versions"))
     {
-        if (failed == 0 && cJSON_IsTrue(kinf__doc_get(version, "storage")))
+        if (failed == 0 && kinf__doc_is_true(version, "storage"))
             failed = add_stored_version(write->object, kinf__doc_text(version, "name", NULL));
     }
     return failed;
@@ -39,8 +39,8 @@ int kinf__definition_write(const struct kinf__write *write)
 
 static bool may_be_untyped(const struct cJSON *schema)
 {
-    return cJSON_IsTrue(kinf__doc_get(schema, "x-kubernetes-int-or-string")) ||
-           cJSON_IsTrue(kinf__doc_get(schema, "x-kubernetes-preserve-unknown-fields"));
+    return kinf__doc_is_true(schema, "x-kubernetes-int-or-string") ||
+           kinf__doc_is_true(schema, "x-kubernetes-preserve-unknown-fields");
 }
 
 /* `why`: of a type that is missing. The depth is bounded by the parser's. */
@@ -140,9 +140,8 @@ static int print_version(const struct cJSON *version, struct cJSON *shown)
     int failed = kinf__doc_set_text(shown, "Name", kinf__doc_text(version, "name", NULL));
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(truths); i++)
-        failed =
-            kinf__doc_set(shown, truths[i][0],
-                          cJSON_CreateBool(cJSON_IsTrue(kinf__doc_get(version, truths[i][1]))));
+        failed = kinf__doc_set(shown, truths[i][0],
+                               cJSON_CreateBool(kinf__doc_is_true(version, truths[i][1])));
     return failed == 0 ? kinf__kind_fill(shown, "{\"DeprecationWarning\":null,\"Schema\":null,"
                                                 "\"Subresources\":null,"
                                                 "\"AdditionalPrinterColumns\":null,"
@@ -217,7 +216,7 @@ static void check_versions(const struct cJSON *versions, const struct kinf__fiel
         const struct kinf__field item = kinf__field_index(&field, i++);
 
         check_label(kinf__doc_text(version, "name", NULL), KINF__AT(&item, "name"), invalid);
-        n_stored += cJSON_IsTrue(kinf__doc_get(version, "storage")) != 0;
+        n_stored += kinf__doc_is_true(version, "storage");
     }
     if (has_twice(versions))
         fault_versions(versions, &field, "must contain unique version names", invalid);
@@ -349,7 +348,7 @@ static void check_words(const struct cJSON *spec, const struct kinf__field *fiel
 {
     kinf__kind_require(spec, field, "scope", invalid);
     kinf__kind_check_word(spec, field, "scope", "\"Cluster\", \"Namespaced\"", invalid);
-    if (cJSON_IsTrue(kinf__doc_get(spec, "preserveUnknownFields")))
+    if (kinf__doc_is_true(spec, "preserveUnknownFields"))
         kinf__invalid_value(invalid, KINF__AT(field, "preserveUnknownFields"),
                             kinf__doc_get(spec, "preserveUnknownFields"),
                             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true "

@@ -59,7 +59,7 @@ void kinf__namespace_check_fields(const struct cJSON *object, const struct cJSON
     }
     if (old == NULL)
         return;
-    is_going = *kinf__doc_text(old, "metadata", "deletionTimestamp", NULL) != '\0';
+    is_going = kinf__is_being_deleted(old);
     if (is_going && strcmp(phase, "Terminating") != 0)
         kinf__invalid_text(invalid, &phase_field, phase,
                            "may only be 'Terminating' if `deletionTimestamp` is not empty");

@@ -41,9 +41,9 @@ static void check_frozen(const struct cJSON *object, const struct cJSON *old,
 {
     static const char *const members[] = { "data", "binaryData" };
 
-    if (!cJSON_IsTrue(kinf__doc_get(old, "immutable")))
+    if (!kinf__doc_is_true(old, "immutable"))
         return;
-    if (!cJSON_IsTrue(kinf__doc_get(object, "immutable")))
+    if (!kinf__doc_is_true(object, "immutable"))
         kinf__invalid_forbidden(invalid, KINF__AT(NULL, "immutable"), FROZEN);
     for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
 

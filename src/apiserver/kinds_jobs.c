@@ -267,7 +267,7 @@ static void check_none_left(const struct job *job, const char *name, const char 
 /* One that wants nothing and is suspended ends without a start. */
 static bool needs_no_start(const struct job *job)
 {
-    return cJSON_IsTrue(kinf__doc_get(job->spec, "suspend")) &&
+    return kinf__doc_is_true(job->spec, "suspend") &&
            kinf__doc_integer(job->spec, "completions", -1) == 0;
 }
 
@@ -363,7 +363,7 @@ static void check_times(const struct job *job)
         has_changed(job, "completionTime"))
         fault_value(job, "completionTime", KINF__IMMUTABLE);
     if (kinf__doc_get(job->old_status, "startTime") != NULL && has_changed(job, "startTime") &&
-        !is_resumed(job) && !cJSON_IsTrue(kinf__doc_get(job->spec, "suspend")))
+        !is_resumed(job) && !kinf__doc_is_true(job->spec, "suspend"))
         fault_value(job, "startTime", KINF__IMMUTABLE " for unsuspended job once set");
 }
 

@@ -167,7 +167,7 @@ static int find_expandable(const struct kinf__write *write, bool *ret_is_expanda
                      ? kinf__store_read(classes, "", name, &class)
                      : KINF_ERR_NOT_FOUND;
 
-    *ret_is_expandable = cJSON_IsTrue(kinf__doc_get(class, "allowVolumeExpansion"));
+    *ret_is_expandable = kinf__doc_is_true(class, "allowVolumeExpansion");
     return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
 }
 

@@ -272,7 +272,7 @@ static void check_job_selector(const struct cJSON *object, const struct kinf__fi
     const struct cJSON *spec = kinf__doc_get(object, "spec");
     const struct cJSON *selector = kinf__doc_get(spec, "selector");
 
-    if (!cJSON_IsTrue(kinf__doc_get(spec, "manualSelector")) &&
+    if (!kinf__doc_is_true(spec, "manualSelector") &&
         (cJSON_GetArraySize(kinf__doc_get(selector, "matchLabels")) != 1 ||
          kinf__doc_get(selector, "matchExpressions") != NULL))
         kinf__invalid_value(invalid, KINF__AT(parent, "selector"), selector,

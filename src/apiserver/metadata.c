@@ -131,7 +131,7 @@ static void check_owners(const struct cJSON *owners, const struct kinf__field *f
     {
         char why[KINF__NAME_FAULT_SIZE];
 
-        if (!cJSON_IsTrue(kinf__doc_get(owner, "controller")))
+        if (!kinf__doc_is_true(owner, "controller"))
             continue;
         if (controller != NULL) {
             snprintf(why, sizeof why,

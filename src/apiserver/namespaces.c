@@ -397,8 +397,7 @@ static int continue_ending(struct kinf__sim *sim, struct ending *ending)
     int failed = kinf__store_read(namespaces_of(sim), "", ending->name, &object);
 
     ending->is_due = false;
-    if (failed == KINF_ERR_NOT_FOUND ||
-        (failed == 0 && *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) == '\0')) {
+    if (failed == KINF_ERR_NOT_FOUND || (failed == 0 && !kinf__is_being_deleted(object))) {
         kinf__list_remove(&ending->node);
         free(ending);
         return 0;

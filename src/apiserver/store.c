@@ -63,6 +63,11 @@ bool kinf__store_has(struct kinf__resource *resource, const char *name_space, co
     return object != NULL;
 }
 
+bool kinf__is_being_deleted(const struct cJSON *object)
+{
+    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
+}
+
 int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_object)
 {
     const struct kinf_type *type = kinf_object_type(object);

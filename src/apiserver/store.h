@@ -145,6 +145,9 @@ KINF_MUST_CHECK int kinf__resource_catalog_publish(struct kinf__store *store,
 
 /* --- objects --- */
 
+/* Whether its deletion has begun. */
+bool kinf__is_being_deleted(const struct cJSON *object);
+
 /* `name_space` "": cluster-scoped. With a reference for the caller; NULL: none. */
 const struct kinf_object *kinf__store_get(struct kinf__resource *resource, const char *name_space,
                                           const char *name);

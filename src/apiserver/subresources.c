@@ -325,7 +325,7 @@ static int check_unbound(struct kinf__verb *verb)
     const char *node = kinf__doc_text(verb->object, "spec", "nodeName", NULL);
     char why[KINF_NAME_MAX + 64];
 
-    if (is_going(verb->object))
+    if (kinf__is_being_deleted(verb->object))
         return refuse_binding(verb, "is being deleted, cannot be assigned to a host");
     if (*node != '\0') {
         snprintf(why, sizeof why, "is already assigned to node \"%s\"", node);

@@ -19,9 +19,9 @@
 /* The time that it was given when it was deleted. */
 static int64_t given_s(const struct cJSON *object)
 {
-    return is_going(object) ? kinf__doc_integer(kinf__doc_get(object, "metadata"),
-                                                "deletionGracePeriodSeconds", 0)
-                            : 0;
+    return kinf__is_being_deleted(object) ? kinf__doc_integer(kinf__doc_get(object, "metadata"),
+                                                              "deletionGracePeriodSeconds", 0)
+                                          : 0;
 }
 
 /* What goes already can only go sooner, and only if that is asked for. */
@@ -40,7 +40,7 @@ static int64_t grace_of(const struct kinf__verb *verb, const struct kinf__delete
 
     if (!is_of(verb, "", "pods"))
         return 0;
-    if (is_going(object))
+    if (kinf__is_being_deleted(object))
         return given_s(object) > 0 ? options->grace_s : 0;
     if (*kinf__doc_text(object, "spec", "nodeName", NULL) == '\0' ||
         strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0)
@@ -79,7 +79,7 @@ static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t gra
     struct cJSON *metadata = metadata_of(object);
     char time[KINF__TIME_SIZE];
 
-    if (is_going(object))
+    if (kinf__is_being_deleted(object))
         return shorten(verb, metadata, grace_s);
     kinf__sim_time_after(grace_s, time);
     if (kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0)

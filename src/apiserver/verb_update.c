@@ -73,7 +73,8 @@ static int keep_life(struct kinf__verb *verb, const struct cJSON *old, struct cJ
             return refuse_no_memory(verb);
     }
     return kinf__kind_keep_unsaid(from, to, unless_said, KINF__ARRAY_LEN(unless_said)) < 0 ||
-                   (is_going(old) && kinf__kind_restore(from, to, "deletionTimestamp") < 0)
+                   (kinf__is_being_deleted(old) &&
+                    kinf__kind_restore(from, to, "deletionTimestamp") < 0)
                ? refuse_no_memory(verb)
                : 0;
 }
@@ -123,7 +124,7 @@ static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, str
 /* Its grace period is over, and nobody holds it any more. */
 static bool is_released(const struct kinf__verb *verb, const struct cJSON *object)
 {
-    return is_going(object) && !kinf__kind_is_held(verb->resource, object) &&
+    return kinf__is_being_deleted(object) && !kinf__kind_is_held(verb->resource, object) &&
            kinf__doc_integer(kinf__doc_get(object, "metadata"), "deletionGracePeriodSeconds", 0) ==
                0;
 }

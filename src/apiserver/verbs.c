@@ -323,7 +323,8 @@ static int follow_definition(struct kinf__verb *verb)
     struct kinf_error err = KINF_ERROR_INIT;
     int failed;
 
-    if (!is_definition(verb) || !is_main(verb) || verb->is_dry_run || is_going(verb->object))
+    if (!is_definition(verb) || !is_main(verb) || verb->is_dry_run ||
+        kinf__is_being_deleted(verb->object))
         return 0;
     failed = kinf__definition_apply(verb->sim, verb->object, &err);
     return failed < 0 ? refuse_store(verb, failed, &err) : 0;
@@ -384,7 +385,7 @@ static int check_new(struct kinf__verb *verb, const struct cJSON *object)
         return refuse_no_memory(verb);
     kinf__refuse_exists(&verb->refusal, verb->resource, name_of(object));
     snprintf(message, sizeof message, "%s", verb->refusal.message);
-    if (is_going(there))
+    if (kinf__is_being_deleted(there))
         snprintf(verb->refusal.message, sizeof verb->refusal.message, "object is being deleted: %s",
                  message);
     return KINF_ERR_INVALID;

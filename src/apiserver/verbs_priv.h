@@ -56,11 +56,6 @@ static inline bool is_of(const struct kinf__verb *verb, const char *group, const
     return strcmp(verb->resource->group, group) == 0 && strcmp(verb->resource->name, resource) == 0;
 }
 
-static inline bool is_going(const struct cJSON *object)
-{
-    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
-}
-
 static inline bool is_definition(const struct kinf__verb *verb)
 {
     return is_of(verb, "apiextensions.k8s.io", "customresourcedefinitions");

@@ -182,7 +182,7 @@ static int default_pod_spec(struct cJSON *spec)
 /* Limits are requests where these say nothing. */
 static int default_running(struct cJSON *spec, const char *name)
 {
-    bool on_host = cJSON_IsTrue(kinf__doc_get(spec, "hostNetwork"));
+    bool on_host = kinf__doc_is_true(spec, "hostNetwork");
     struct cJSON *container, *resources;
 
     cJSON_ArrayForEach(container, kinf__doc_get(spec, name))
@@ -279,7 +279,7 @@ static int default_job_selector(const struct cJSON *object, struct cJSON *spec)
     struct cJSON *labels;
 
     if (*uid == '\0' || kinf__doc_get(spec, "selector") != NULL ||
-        cJSON_IsTrue(kinf__doc_get(spec, "manualSelector")))
+        kinf__doc_is_true(spec, "manualSelector"))
         return 0;
     labels = kinf__doc_object(kinf__doc_object(spec, "selector"), "matchLabels");
     if (kinf__doc_set_text(labels, "batch.kubernetes.io/controller-uid", uid) < 0)
@@ -483,7 +483,7 @@ static int default_definition(struct cJSON *object)
         return 0;
     cJSON_ArrayForEach(version, kinf__doc_find(object, "spec", "versions", NULL))
     {
-        if (cJSON_IsTrue(kinf__doc_get(version, "storage")))
+        if (kinf__doc_is_true(version, "storage"))
             return kinf__doc_add_text(status, "storedVersions",
                                       kinf__doc_text(version, "name", NULL));
     }

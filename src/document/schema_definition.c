@@ -27,11 +27,6 @@ static const struct kinf__schema_node text = { .kind = KINF__SCHEMA_STRING, .nam
 static int make_node(struct maker *maker, const struct cJSON *rules, bool is_root,
                      const struct kinf__schema_node **ret_node);
 
-static bool says(const struct cJSON *rules, const char *name)
-{
-    return cJSON_IsTrue(kinf__doc_get(rules, name));
-}
-
 static int compare_fields(const void *a, const void *b)
 {
     const struct kinf__schema_field *x = a, *y = b;
@@ -147,7 +142,7 @@ static int make_list(struct maker *maker, const struct cJSON *rules, struct kinf
 
 static enum kinf__schema_kind scalar_kind(const struct cJSON *rules, const char *type)
 {
-    if (says(rules, "x-kubernetes-int-or-string"))
+    if (kinf__doc_is_true(rules, "x-kubernetes-int-or-string"))
         return KINF__SCHEMA_INT_OR_STRING;
     return strcmp(type, "string") == 0    ? KINF__SCHEMA_STRING
            : strcmp(type, "integer") == 0 ? KINF__SCHEMA_INTEGER
@@ -186,9 +181,9 @@ static int make_node(struct maker *maker, const struct cJSON *rules, bool is_roo
         return kinf__error_set(maker->err, KINF_ERR_PARSE, "a schema is no object");
     node->name = "";
     node->rules = rules;
-    node->preserves_unknown = says(rules, "x-kubernetes-preserve-unknown-fields");
-    node->is_nullable = says(rules, "nullable");
-    node->is_embedded = says(rules, "x-kubernetes-embedded-resource");
+    node->preserves_unknown = kinf__doc_is_true(rules, "x-kubernetes-preserve-unknown-fields");
+    node->is_nullable = kinf__doc_is_true(rules, "nullable");
+    node->is_embedded = kinf__doc_is_true(rules, "x-kubernetes-embedded-resource");
     node->is_atomic = strcmp(kinf__doc_text(rules, "x-kubernetes-map-type", NULL), "atomic") == 0;
     *ret_node = node;
     return make_kind(maker, rules, is_root, node);

@@ -152,12 +152,12 @@ static bool is_of_type(const struct cJSON *value, const char *type)
 
 static int check_type(struct validation *v, const struct cJSON *rules, const struct cJSON *value)
 {
-    bool is_either = cJSON_IsTrue(kinf__doc_get(rules, "x-kubernetes-int-or-string"));
+    bool is_either = kinf__doc_is_true(rules, "x-kubernetes-int-or-string");
     const char *type = is_either ? "integer,string" : kinf__doc_text(rules, "type", NULL);
     const char *path = path_of(v), *found = type_of(value);
 
     if (*type == '\0' || is_of_type(value, type) ||
-        (cJSON_IsNull(value) && cJSON_IsTrue(kinf__doc_get(rules, "nullable"))))
+        (cJSON_IsNull(value) && kinf__doc_is_true(rules, "nullable")))
         return 0;
     return add_fault(v, TYPE_INVALID, path,
                      "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", found, path,
@@ -365,7 +365,7 @@ static int check_bound(struct validation *v, const struct cJSON *rules, const st
                        const char *const names[2], int sign)
 {
     const struct cJSON *bound = kinf__doc_get(rules, names[0]);
-    bool is_exclusive = cJSON_IsTrue(kinf__doc_get(rules, names[1]));
+    bool is_exclusive = kinf__doc_is_true(rules, names[1]);
     double number = kinf__doc_number(value), limit = kinf__doc_number(bound);
     char what[64];
 
@@ -515,7 +515,7 @@ static int check_required(struct validation *v, const struct cJSON *rules,
         if (cJSON_IsString(name) && require(v, object, name->valuestring) < 0)
             return KINF_ERR_NO_MEMORY;
     }
-    if (!cJSON_IsTrue(kinf__doc_get(rules, "x-kubernetes-embedded-resource")))
+    if (!kinf__doc_is_true(rules, "x-kubernetes-embedded-resource"))
         return 0;
     return require(v, object, "apiVersion") < 0 ? KINF_ERR_NO_MEMORY : require(v, object, "kind");
 }

@@ -267,6 +267,11 @@ const char *kinf__doc_text(const struct cJSON *tree, ...)
     return cJSON_IsString(node) ? node->valuestring : "";
 }
 
+bool kinf__doc_is_true(const struct cJSON *object, const char *name)
+{
+    return cJSON_IsTrue(kinf__doc_get(object, name));
+}
+
 int64_t kinf__doc_integer(const struct cJSON *object, const char *name, int64_t none)
 {
     const struct cJSON *node = kinf__doc_get(object, name);

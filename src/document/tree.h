@@ -59,6 +59,8 @@ struct cJSON *kinf__doc_get(const struct cJSON *object, const char *name);
 struct cJSON *kinf__doc_find(const struct cJSON *tree, ...) __attribute__((sentinel));
 /* The text there; "" if there is none or it is no string. The tree's own. */
 const char *kinf__doc_text(const struct cJSON *tree, ...) __attribute__((sentinel));
+/* The truth of a member; false of what is none. */
+bool kinf__doc_is_true(const struct cJSON *object, const char *name);
 /* The integer there, or `none`; beyond 64 bits the nearest. */
 int64_t kinf__doc_integer(const struct cJSON *object, const char *name, int64_t none);
 

@@ -35,16 +35,6 @@ void kinf__object_key_of(const struct cJSON *object, char key[KINF__KEY_SIZE])
                           kinf__doc_text(object, "metadata", "name", NULL));
 }
 
-bool kinf__is_being_deleted(const struct cJSON *object)
-{
-    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
-}
-
-bool kinf__doc_is_true(const struct cJSON *object, const char *name)
-{
-    return cJSON_IsTrue(kinf__doc_get(object, name));
-}
-
 int64_t kinf__time_of(const char *text, int64_t none)
 {
     struct tm parts = { .tm_sec = 0 };

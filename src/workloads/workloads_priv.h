@@ -81,9 +81,6 @@ KINF_MUST_CHECK int kinf__workloads_delete(struct kinf__workloads *workloads,
 struct cJSON *kinf__json_format(const char *fmt, ...) KINF_PRINTF(1, 2);
 /* "namespace/name" of an object. */
 void kinf__object_key_of(const struct cJSON *object, char key[KINF__KEY_SIZE]);
-bool kinf__is_being_deleted(const struct cJSON *object);
-/* The truth of a member; NULL, anything else: false. */
-bool kinf__doc_is_true(const struct cJSON *object, const char *name);
 
 /* An event about the work's object. */
 void kinf__work_record(const struct kinf__work *work, const char *component, const char *reason,
