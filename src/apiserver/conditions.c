@@ -49,7 +49,7 @@ static int set_or_remove(struct cJSON *condition, const char *name, const char *
 struct cJSON *kinf__condition_set(struct cJSON *object, const struct kinf__condition *condition)
 {
     struct cJSON *node = (struct cJSON *)(uintptr_t)kinf__condition_find(object, condition->type);
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     if (node == NULL)
         node = add(object, condition->type);

@@ -12,7 +12,7 @@
 int kinf__volume_create(const struct kinf__write *write)
 {
     struct cJSON *status = kinf__doc_get(write->object, "status");
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     if (kinf__doc_set_text(status, "lastPhaseTransitionTime", time) < 0)

@@ -88,7 +88,7 @@ static int review_self(const struct kinf__policy_user *caller, struct cJSON *rev
                        struct kinf_error *err)
 {
     struct cJSON *metadata = kinf__doc_object(review, "metadata"), *status;
-    char created[KINF__TIME_SIZE];
+    char created[KINF__RFC3339_SIZE];
 
     kinf__sim_time(created);
     if (metadata == NULL || kinf__doc_set_text(metadata, "creationTimestamp", created) < 0 ||

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -72,21 +71,14 @@ const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim)
     return sim->policy;
 }
 
-void kinf__sim_time_at(int64_t wall_s, char time[KINF__TIME_SIZE])
+void kinf__sim_time_after(int64_t seconds, char time[KINF__RFC3339_SIZE])
 {
-    time_t at_s = (time_t)wall_s;
-    struct tm utc;
+    int64_t now_s = kinf__clock_wall_ms() / 1000;
 
-    gmtime_r(&at_s, &utc);
-    strftime(time, KINF__TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    kinf__rfc3339_write(seconds < INT64_MAX - now_s ? now_s + seconds : INT64_MAX, 0, 0, time);
 }
 
-void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE])
-{
-    kinf__sim_time_at(kinf__clock_wall_ms() / 1000 + seconds, time);
-}
-
-void kinf__sim_time(char time[KINF__TIME_SIZE])
+void kinf__sim_time(char time[KINF__RFC3339_SIZE])
 {
     kinf__sim_time_after(0, time);
 }

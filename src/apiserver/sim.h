@@ -8,6 +8,7 @@
 #ifndef KINF_APISERVER_SIM_H
 #define KINF_APISERVER_SIM_H
 
+#include "base/rfc3339.h"
 #include "serve/backend.h"
 #include "serve/server.h"
 #include "fault/fault.h"
@@ -68,10 +69,8 @@ const struct kinf__schema *kinf__sim_schema(const struct kinf__sim *sim);
 struct kinf__faults *kinf__sim_faults(struct kinf__sim *sim);
 const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim);
 /* Now, as objects say it: "2026-11-22T10:00:00Z". */
-#define KINF__TIME_SIZE 32
-void kinf__sim_time(char time[KINF__TIME_SIZE]);
-void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE]);
-void kinf__sim_time_at(int64_t wall_s, char time[KINF__TIME_SIZE]);
+void kinf__sim_time(char time[KINF__RFC3339_SIZE]);
+void kinf__sim_time_after(int64_t seconds, char time[KINF__RFC3339_SIZE]);
 /* A number of the seed's sequence. The store's lock is held. */
 uint64_t kinf__sim_random(struct kinf__sim *sim);
 

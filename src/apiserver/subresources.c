@@ -411,7 +411,7 @@ static int make_token(struct kinf__verb *verb, struct cJSON **body)
     int64_t seconds = kinf__doc_integer(kinf__doc_get(*body, "spec"), "expirationSeconds", 3600);
     struct cJSON *spec = kinf__doc_object(*body, "spec"),
                  *status = kinf__doc_object(*body, "status"), *metadata;
-    char time[KINF__TIME_SIZE], token[256];
+    char time[KINF__RFC3339_SIZE], token[256];
     int failed = kinf__verb_get(verb);
 
     if (failed < 0)

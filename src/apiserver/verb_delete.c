@@ -56,7 +56,7 @@ static int shorten(struct kinf__verb *verb, struct cJSON *metadata, int64_t grac
 {
     int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", 0);
     int64_t now_s = kinf__clock_wall_ms() / 1000, end_s = now_s;
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     if (before_s <= grace_s)
         return 0;
@@ -67,7 +67,7 @@ static int shorten(struct kinf__verb *verb, struct cJSON *metadata, int64_t grac
         end_s = now_s;
         grace_s = grace_s != 0;
     }
-    kinf__sim_time_at(end_s, time);
+    kinf__rfc3339_write(end_s, 0, 0, time);
     return kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0 ||
                    kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0
                ? refuse_no_memory(verb)
@@ -77,7 +77,7 @@ static int shorten(struct kinf__verb *verb, struct cJSON *metadata, int64_t grac
 static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t grace_s)
 {
     struct cJSON *metadata = metadata_of(object);
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     if (kinf__is_being_deleted(object))
         return shorten(verb, metadata, grace_s);

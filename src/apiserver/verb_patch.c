@@ -68,7 +68,7 @@ static int decode_made(struct kinf__verb *verb, enum kinf__patch_type type,
 static int apply(struct kinf__verb *verb, const struct cJSON *old, const struct cJSON *config,
                  bool force, struct cJSON **ret_object)
 {
-    char time[KINF__TIME_SIZE], api_version[KINF__API_VERSION_SIZE];
+    char time[KINF__RFC3339_SIZE], api_version[KINF__API_VERSION_SIZE];
     struct kinf__manager manager = { or_empty(verb->manager), api_version,
                                      or_empty(verb->subresource), time };
 

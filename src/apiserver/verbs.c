@@ -237,7 +237,7 @@ static void forget_life(struct cJSON *object)
 static int begin_life(struct kinf__verb *verb, struct cJSON *object)
 {
     struct cJSON *metadata = metadata_of(object);
-    char uid[37], time[KINF__TIME_SIZE];
+    char uid[37], time[KINF__RFC3339_SIZE];
 
     write_uid(verb->sim, uid);
     kinf__sim_time(time);
@@ -291,7 +291,7 @@ int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
 
 int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
 {
-    char time[KINF__TIME_SIZE], api_version[KINF__API_VERSION_SIZE];
+    char time[KINF__RFC3339_SIZE], api_version[KINF__API_VERSION_SIZE];
     struct kinf__manager manager = { verb->manager != NULL ? verb->manager : OWN_MANAGER,
                                      api_version, or_empty(verb->subresource), time };
 

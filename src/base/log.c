@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <kinformer/str.h>
 
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/misuse.h"
+#include "base/rfc3339.h"
 
 #define LINE_SIZE 1024
 
@@ -136,16 +136,13 @@ void kinf__log_show_progress(const char *text)
 static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
                             void *ctx)
 {
-    char when[32];
+    char when[KINF__RFC3339_SIZE];
     int64_t now_ms = kinf__clock_wall_ms();
-    time_t now_s = (time_t)(now_ms / 1000);
-    struct tm utc;
 
     (void)ctx;
-    gmtime_r(&now_s, &utc);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
-    fprintf(stderr, "%s%s.%03dZ %s %s: %s\n", atomic_exchange(&has_progress, false) ? ERASE : "",
-            when, (int)(now_ms % 1000), kinf_log_level_to_string(level), module, line);
+    kinf__rfc3339_write(now_ms / 1000, (int)(now_ms % 1000) * 1000, 3, when);
+    fprintf(stderr, "%s%s %s %s: %s\n", atomic_exchange(&has_progress, false) ? ERASE : "", when,
+            kinf_log_level_to_string(level), module, line);
 }
 
 void kinf_log_to_stderr(void)

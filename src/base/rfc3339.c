@@ -1,12 +1,17 @@
 /*
- * Reading times of RFC 3339.
+ * Reading and writing times of RFC 3339.
  */
 #include "base/rfc3339.h"
+
+#include <stdio.h>
+#include <time.h>
 
 #define MINUTE_S  60
 #define HOUR_S    3600
 #define DAY_S     86400
-#define MIN_BYTES 20 /* "2006-01-02T15:04:05Z", the shortest */
+#define MIN_BYTES 20             /* "2006-01-02T15:04:05Z", the shortest */
+#define FIRST_S   (-62167219200) /* 0000-01-01T00:00:00Z */
+#define LAST_S    253402300799   /* 9999-12-31T23:59:59Z */
 
 static bool is_digit(char c)
 {
@@ -93,4 +98,17 @@ bool kinf__rfc3339_parse(struct kinf_str text, int64_t *ret_wall_s)
         return false;
     *ret_wall_s = days * DAY_S + seconds - offset_s;
     return true;
+}
+
+void kinf__rfc3339_write(int64_t wall_s, int micros, int n_decimals, char text[KINF__RFC3339_SIZE])
+{
+    time_t seconds = (time_t)(wall_s < FIRST_S ? FIRST_S : wall_s > LAST_S ? LAST_S : wall_s);
+    char decimals[16];
+    struct tm utc;
+
+    gmtime_r(&seconds, &utc);
+    snprintf(decimals, sizeof decimals, ".%06d", micros);
+    snprintf(text, KINF__RFC3339_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d%.*sZ", utc.tm_year + 1900,
+             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+             n_decimals != 0 ? n_decimals + 1 : 0, decimals);
 }

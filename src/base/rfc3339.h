@@ -15,4 +15,10 @@
  * text is no time, or says no zone. */
 bool kinf__rfc3339_parse(struct kinf_str text, int64_t *ret_wall_s);
 
+/* Room for one with its NUL. */
+#define KINF__RFC3339_SIZE 40
+/* With none, three or six decimals of its second, `micros` of which are over. A year has four digits:
+ * of what is before 0000 and after 9999 the first and the last second are written. */
+void kinf__rfc3339_write(int64_t wall_s, int micros, int n_decimals, char text[KINF__RFC3339_SIZE]);
+
 #endif

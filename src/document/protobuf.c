@@ -9,9 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "base/rfc3339.h"
 #include "base/wire.h"
 #include "json/quote.h"
 #include "json/scan.h"
@@ -90,22 +90,17 @@ static int write_time(struct decoder *decoder, struct kinf_str message, bool is_
     static const enum kinf__wire_type types[] = { KINF__WIRE_VARINT, KINF__WIRE_VARINT };
     struct kinf__wire_field fields[2] = { { .number = 0 } };
     int failed = read_small(decoder, message, types, 2, fields);
-    time_t seconds = (time_t)fields[0].integer;
-    char micros[16] = "";
-    struct tm tm;
+    int64_t seconds = (int64_t)fields[0].integer;
+    char text[KINF__RFC3339_SIZE];
 
     if (failed < 0)
         return failed;
     if (message.len == 0 || seconds == ZERO_SECOND)
         return kinf__buffer_append(&decoder->text, "null", 4);
-    if (seconds < FIRST_SECOND || seconds > LAST_SECOND || fields[1].integer > 999999999 ||
-        gmtime_r(&seconds, &tm) == NULL)
+    if (seconds < FIRST_SECOND || seconds > LAST_SECOND || fields[1].integer > 999999999)
         return kinf__error_set(decoder->err, KINF_ERR_PARSE, "a time outside of years 0 to 9999");
-    if (is_micro)
-        snprintf(micros, sizeof micros, ".%06u", (unsigned)fields[1].integer / 1000);
-    return kinf__buffer_printf(&decoder->text, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"",
-                               tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
-                               tm.tm_sec, micros);
+    kinf__rfc3339_write(seconds, (int)(fields[1].integer / 1000), is_micro ? 6 : 0, text);
+    return kinf__buffer_printf(&decoder->text, "\"%s\"", text);
 }
 
 /* Message IntOrString: type = 1, intVal = 2, strVal = 3. */

@@ -183,13 +183,13 @@ static void end_try(struct kinf__election *election, int64_t now_ms, uint64_t ra
  * is by chance. A number that a person has set to the last one stays. */
 static void begin_term(struct kinf__election *election, int64_t wall_ms, uint64_t random)
 {
-    kinf__lease_time(wall_ms / 1000 * 1000000 + (int64_t)(random % 1000000), election->acquired_at);
+    kinf__rfc3339_write(wall_ms / 1000, (int)(random % 1000000), 6, election->acquired_at);
     election->term = earlier(election->highest_term + 1, INT32_MAX);
 }
 
 static int write_body(struct kinf__election *election, int64_t wall_ms)
 {
-    char now[KINF__LEASE_TIME_SIZE];
+    char now[KINF__RFC3339_SIZE];
     struct kinf__lease_claim claim = {
         .holder = gives_up(election) ? "" : election->terms.identity,
         .acquired_at = gives_up(election) ? now : election->acquired_at,
@@ -200,7 +200,7 @@ static int write_body(struct kinf__election *election, int64_t wall_ms)
         .range = election->claims.range_text,
     };
 
-    kinf__lease_time(wall_ms * 1000, now);
+    kinf__rfc3339_write(wall_ms / 1000, (int)(wall_ms % 1000) * 1000, 6, now);
     election->body.len = 0;
     return election->asked == KINF__ELECTION_CREATE
                ? kinf__lease_write(&claim, election->terms.name_space, election->terms.name,

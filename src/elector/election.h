@@ -57,7 +57,7 @@ struct kinf__election {
     int64_t highest_term; /* of anybody; -1: none was seen */
 
     /* What we have written last, or tried to. */
-    char acquired_at[KINF__LEASE_TIME_SIZE];
+    char acquired_at[KINF__RFC3339_SIZE];
     int64_t term;
     bool may_be_ours;       /* it may be in the Lease */
     int64_t holds_until_ms; /* 0: we do not hold it */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "json/quote.h"
@@ -240,15 +239,4 @@ int kinf__lease_rewrite(const struct kinf__lease *lease, const struct kinf__leas
         append_marks(out, claim, metadata) < 0)
         return KINF_ERR_NO_MEMORY;
     return append_spec(out, claim, lease->spec);
-}
-
-void kinf__lease_time(int64_t wall_us, char text[KINF__LEASE_TIME_SIZE])
-{
-    time_t seconds = (time_t)(wall_us / 1000000);
-    struct tm utc;
-    size_t len;
-
-    gmtime_r(&seconds, &utc);
-    len = strftime(text, KINF__LEASE_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + len, KINF__LEASE_TIME_SIZE - len, ".%06dZ", (int)(wall_us % 1000000));
 }

@@ -12,9 +12,9 @@
 #include <kinformer/elector.h>
 
 #include "base/buffer.h"
+#include "base/rfc3339.h"
 #include "object/shard.h"
 
-#define KINF__LEASE_TIME_SIZE 40
 #define KINF__LEASE_NAME_SIZE 256
 #define KINF__LEASE_SET_SIZE  64 /* of a label's value */
 #define KINF__LEASE_UID_SIZE  64
@@ -29,7 +29,7 @@ struct kinf__lease {
     struct kinf_str spec; /* in `text`; empty: there is none that can be read */
     /* Of the spec; what is missing, or cannot be meant, is "" or 0. */
     char holder[KINF_ELECTOR_IDENTITY_SIZE]; /* a longer one is nobody's whom we know */
-    char acquired_at[KINF__LEASE_TIME_SIZE];
+    char acquired_at[KINF__RFC3339_SIZE];
     int64_t duration_ms;
     int64_t transitions;
     bool is_released; /* by its holder, and not by hand: it says "", and one second */
@@ -65,8 +65,5 @@ KINF_MUST_CHECK int kinf__lease_write(const struct kinf__lease_claim *claim, con
 KINF_MUST_CHECK int kinf__lease_rewrite(const struct kinf__lease *lease,
                                         const struct kinf__lease_claim *claim,
                                         struct kinf__buffer *out);
-
-/* Unix time as the API server writes it. */
-void kinf__lease_time(int64_t wall_us, char text[KINF__LEASE_TIME_SIZE]);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/duration.h"
 #include "base/misuse.h"
+#include "base/rfc3339.h"
 
 const char *kinf_informer_state_to_string(enum kinf_informer_state state)
 {
@@ -271,12 +271,9 @@ static bool is_unconfirmed(const struct kinf__state *state)
 
 static void derive_unconfirmed(const struct kinf__state *state, struct kinf_informer_status *status)
 {
-    char when[32] = "", reason[KINF_ERROR_MESSAGE_SIZE];
-    time_t wall_s = state->saved_wall_ms / 1000;
-    struct tm utc;
+    char when[KINF__RFC3339_SIZE], reason[KINF_ERROR_MESSAGE_SIZE];
 
-    if (gmtime_r(&wall_s, &utc) != NULL)
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    kinf__rfc3339_write(state->saved_wall_ms / 1000, 0, 0, when);
     snprintf(reason, sizeof reason, "loaded from a file of %s, the server has not confirmed it%s%s",
              when, state->error.message[0] != '\0' ? ": " : "", state->error.message);
     put(status, KINF_STATE_STALE, state->begun_ms, reason);

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <kinformer/type.h>
 
+#include "base/rfc3339.h"
 #include "json/quote.h"
 #include "object/object.h"
 
@@ -121,14 +121,10 @@ static int append_text(struct kinf__buffer *out, const char *key, struct kinf_st
 
 static int append_time(struct kinf__buffer *out, const char *key, int64_t wall_ms)
 {
-    time_t seconds = (time_t)(wall_ms / 1000);
-    char text[32];
-    struct tm utc;
+    char text[KINF__RFC3339_SIZE];
 
-    gmtime_r(&seconds, &utc);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    return kinf__buffer_printf(out, ",\"%s\":\"%s.%06dZ\"", key, text,
-                               (int)(wall_ms % 1000) * 1000);
+    kinf__rfc3339_write(wall_ms / 1000, (int)(wall_ms % 1000) * 1000, 6, text);
+    return kinf__buffer_printf(out, ",\"%s\":\"%s\"", key, text);
 }
 
 static int append_reference(struct kinf__buffer *out, const char *key,

@@ -238,7 +238,7 @@ int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_er
 
     kinf_auto_object const struct kinf_object *lease = NULL;
     int64_t n_transitions = 0, duration_s = 15;
-    char name_space[KINF_NAME_MAX], time[KINF__TIME_SIZE], manifest[1024];
+    char name_space[KINF_NAME_MAX], time[KINF__RFC3339_SIZE], manifest[1024];
     const char *name = kinf__object_key_split(key, name_space);
     int failed = kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, err);
 
@@ -248,14 +248,13 @@ int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_er
         (void)!kinf_object_get_int64(lease, "spec.leaseTransitions", &n_transitions);
         (void)!kinf_object_get_int64(lease, "spec.leaseDurationSeconds", &duration_s);
     }
-    kinf__sim_time(time);
-    time[strlen(time) - 1] = '\0';
+    kinf__rfc3339_write(kinf__clock_wall_ms() / 1000, (int)(kinf__clock_now_ns() / 1000 % 1000000),
+                        6, time);
     snprintf(manifest, sizeof manifest,
              "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: '%s', namespace: "
              "'%s'}, spec: {holderIdentity: another, leaseDurationSeconds: %lld, leaseTransitions: "
-             "%lld, acquireTime: '%s.000000Z', renewTime: '%s.%06uZ'}}",
-             name, name_space, (long long)duration_s, (long long)n_transitions + 1, time, time,
-             (unsigned)(kinf__clock_now_ns() / 1000 % 1000000));
+             "%lld, acquireTime: '%s', renewTime: '%s'}}",
+             name, name_space, (long long)duration_s, (long long)n_transitions + 1, time, time);
     return kinf_fake_put(fake, manifest, err);
 }
 

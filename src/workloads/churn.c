@@ -36,7 +36,7 @@ struct slot {
     unsigned n_restarts;
     uint64_t seed; /* of its digests */
     char name[128], uid[40], suffix[8], node[KINF_NAME_MAX], pod_ip[32];
-    char created[KINF__TIME_SIZE], started[KINF__TIME_SIZE], deleted[KINF__TIME_SIZE];
+    char created[KINF__RFC3339_SIZE], started[KINF__RFC3339_SIZE], deleted[KINF__RFC3339_SIZE];
 };
 
 struct churn {

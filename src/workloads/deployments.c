@@ -467,10 +467,11 @@ static bool has_progressed(const struct rollout *rollout, const struct kinf__pod
 static bool is_over_deadline(struct rollout *rollout, const struct cJSON *condition)
 {
     int64_t deadline_s = kinf__doc_integer(rollout->work->spec, "progressDeadlineSeconds", 600);
-    int64_t now_s = kinf__clock_wall_ms() / 1000,
-            since_s = kinf__time_of(kinf__doc_text(condition, "lastUpdateTime", NULL), now_s);
-    int64_t left_s = since_s + deadline_s - now_s;
+    int64_t now_s = kinf__clock_wall_ms() / 1000, since_s = now_s, left_s;
 
+    (void)kinf__rfc3339_parse(kinf_str_from(kinf__doc_text(condition, "lastUpdateTime", NULL)),
+                              &since_s);
+    left_s = since_s + deadline_s - now_s;
     if (left_s < 0)
         return true;
     kinf__work_again(rollout->work, rollout->work->workloads->now_ms + (left_s + 1) * 1000);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -145,15 +144,6 @@ static void write_uid(struct kinf__dice *dice, char uid[40])
              a >> 32, a >> 16 & 0xffff, a & 0xfff, b >> 52, b & 0xffffffffffff);
 }
 
-static void write_time(int64_t at_s, char text[32])
-{
-    time_t at = (time_t)at_s;
-    struct tm parts;
-
-    if (gmtime_r(&at, &parts) == NULL || strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
-        text[0] = '\0';
-}
-
 /* Another one for each number of a ReplicaSet's, without drawing one twice: a permutation. */
 static void write_suffix(unsigned number, uint64_t offset, char suffix[6])
 {
@@ -229,15 +219,17 @@ static int make_namespace(struct generator *generator, unsigned number)
 static int make_node(struct generator *generator, unsigned number)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    char uid[40], ip[32], created[32], heartbeat[32];
+    char uid[40], ip[32], created[KINF__RFC3339_SIZE], heartbeat[KINF__RFC3339_SIZE];
     const struct kinf__hole_values values = {
         .uid = uid, .host_ip = ip, .created = created, .started = heartbeat
     };
 
     write_uid(&generator->dice, uid);
     write_host_ip(number, ip);
-    write_time(generator->now_s - DAY_S * (1 + kinf__dice_below(&generator->dice, 90)), created);
-    write_time(generator->now_s - kinf__dice_below(&generator->dice, 300), heartbeat);
+    kinf__rfc3339_write(generator->now_s - DAY_S * (1 + kinf__dice_below(&generator->dice, 90)), 0,
+                        0, created);
+    kinf__rfc3339_write(generator->now_s - kinf__dice_below(&generator->dice, 300), 0, 0,
+                        heartbeat);
     if (kinf__profile_write_node(&generator->dice, number, &text) < 0)
         return kinf__error_no_memory(generator->err);
     return put(generator, "", "nodes", &text, &values);
@@ -251,8 +243,8 @@ static int make_pod(struct generator *generator, const struct kinf__profile *pro
     unsigned nth = generator->n_pods++, node = nth % generator->wanted[N_nodes];
     uint64_t age_s = (uint64_t)(generator->now_s - since_s);
     int64_t created_s = since_s + (int64_t)(kinf__dice_next(dice) % (age_s + 1));
-    char name[128], uid[40], suffix[6], node_name[24], pod_ip[32], host_ip[32], created[32],
-        started[32], restarts[12];
+    char name[128], uid[40], suffix[6], node_name[24], pod_ip[32], host_ip[32],
+        created[KINF__RFC3339_SIZE], started[KINF__RFC3339_SIZE], restarts[12];
     const struct kinf__hole_values values = { .name = name,
                                               .uid = uid,
                                               .node = node_name,
@@ -270,8 +262,8 @@ static int make_pod(struct generator *generator, const struct kinf__profile *pro
     write_host_ip(node, host_ip);
     snprintf(pod_ip, sizeof pod_ip, "10.%u.%u.%u", 64 + nth / 65024 % 64, nth / 254 % 256,
              nth % 254 + 1);
-    write_time(created_s, created);
-    write_time(created_s + 2 + kinf__dice_below(dice, 40), started);
+    kinf__rfc3339_write(created_s, 0, 0, created);
+    kinf__rfc3339_write(created_s + 2 + kinf__dice_below(dice, 40), 0, 0, started);
     snprintf(restarts, sizeof restarts, "%u",
              kinf__dice_below(dice, 8) == 0 ? 1 + kinf__dice_below(dice, 9) : 0);
     return put(generator, "", "pods", text, &values);
@@ -315,7 +307,7 @@ static int64_t look(struct generator *generator, unsigned number, struct kinf__p
     kinf__profile_init(profile, generator->looks[number % N_LOOKS], number);
     if (n_namespaces != 0)
         kinf__profile_namespace(number % n_namespaces, profile->name_space);
-    write_time(since_s, profile->time);
+    kinf__rfc3339_write(since_s, 0, 0, profile->time);
     return since_s;
 }
 

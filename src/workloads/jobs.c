@@ -100,7 +100,7 @@ static int set_condition(struct job *job, const char *type, const char *status, 
 
 static int complete(struct job *job)
 {
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     kinf__work_record(job->work, COMPONENT, "Completed", "Job completed");
@@ -158,7 +158,7 @@ static int advance(struct job *job)
 static int write_status(struct job *job)
 {
     struct cJSON *status = kinf__doc_object(job->work->tree, "status");
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     if (status == NULL || kinf__set_count(status, "active", job->n_active) < 0 ||
@@ -181,11 +181,13 @@ static int expire(struct job *job)
     const struct cJSON *condition = kinf__condition_find(
         job->work->tree,
         kinf__condition_is(job->work->tree, "Complete", "True") ? "Complete" : "Failed");
-    int64_t left_s = kinf__time_of(kinf__doc_text(condition, "lastTransitionTime", NULL), 0) +
-                     ttl_s - kinf__clock_wall_ms() / 1000;
+    int64_t over_s = 0, left_s;
 
     if (ttl_s < 0)
         return 0;
+    (void)kinf__rfc3339_parse(kinf_str_from(kinf__doc_text(condition, "lastTransitionTime", NULL)),
+                              &over_s);
+    left_s = over_s + ttl_s - kinf__clock_wall_ms() / 1000;
     if (left_s <= 0)
         return kinf__workloads_delete(job->work->workloads, KINF__WORK_JOB, job->work->key, -1);
     kinf__work_again(job->work, kinf__clock_add_ms(job->work->workloads->now_ms, left_s * 1000));

@@ -125,7 +125,7 @@ static void write_digest(uint64_t seed, char text[65])
 static struct cJSON *make_state(enum container_state state, const char *waiting_for,
                                 const char *started, const char *id)
 {
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     switch (state) {
@@ -323,7 +323,7 @@ static int start_pod(struct kinf__work *work, const struct kinf__member *pod)
 {
     struct cJSON *status = kinf__doc_object(work->tree, "status");
     bool has_inits = kinf__doc_get(work->spec, "initContainers") != NULL;
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     if (status == NULL || kinf__doc_set_text(status, "phase", "Pending") < 0 ||

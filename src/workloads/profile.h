@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/rfc3339.h"
 #include "apiserver/conditions.h"
 
 #define KINF__PROFILE_MAX_CONTAINERS 3
@@ -63,7 +64,7 @@ struct kinf__profile {
     unsigned replicas;
     char deployment_uid[40], replicaset_uid[40]; /* of the latter "": its pods have no owner */
     const char *scheduler;
-    char time[32]; /* of its creation */
+    char time[KINF__RFC3339_SIZE]; /* of its creation */
 };
 
 /* Of seed and number, which is part of the name. */

@@ -73,7 +73,7 @@ static struct cJSON *make_event(const struct kinf__happening *happening, const s
     const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     KINF__AUTO_DOC *event = NULL;
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     if (kinf__buffer_printf(
@@ -129,7 +129,7 @@ static void record_again(struct kinf__recorder *recorder, struct kinf__verb *ver
                          struct entry *entry)
 {
     KINF__AUTO_DOC *patch = cJSON_CreateObject();
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     verb->name_space = entry->name_space;

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "workloads/workloads_priv.h"
 
@@ -33,13 +32,6 @@ void kinf__object_key_of(const struct cJSON *object, char key[KINF__KEY_SIZE])
 {
     kinf__object_key_join(key, kinf__doc_text(object, "metadata", "namespace", NULL),
                           kinf__doc_text(object, "metadata", "name", NULL));
-}
-
-int64_t kinf__time_of(const char *text, int64_t none)
-{
-    struct tm parts = { .tm_sec = 0 };
-
-    return strptime(text, "%Y-%m-%dT%H:%M:%S", &parts) != NULL ? (int64_t)timegm(&parts) : none;
 }
 
 const struct kinf__owner *kinf__work_owner(const struct kinf__work *work)
@@ -131,7 +123,7 @@ int kinf__work_set_condition(const struct kinf__work *work, const struct kinf__c
         [KINF__WORK_JOB] = "lastProbeTime",
     };
     struct cJSON *node = kinf__condition_set(work->tree, condition);
-    char time[KINF__TIME_SIZE];
+    char time[KINF__RFC3339_SIZE];
 
     kinf__sim_time(time);
     return node != NULL ? kinf__doc_set_text(node, time_names[work->kind], time)

@@ -95,9 +95,6 @@ KINF_MUST_CHECK int kinf__work_set_controller(const struct kinf__work *work, str
 /* A pod of its spec.template, with generateName. NULL: out of memory. */
 struct cJSON *kinf__work_make_pod(const struct kinf__work *work);
 
-/* "2026-11-22T10:00:00Z" in seconds since 1970; `none` if it is no time. */
-int64_t kinf__time_of(const char *text, int64_t none);
-
 /* The hash of a template as it is part of names: ten letters or so. */
 #define KINF__TEMPLATE_HASH_SIZE 16
 KINF_MUST_CHECK int kinf__template_hash(const struct cJSON *template, int64_t n_collisions,

@@ -195,6 +195,32 @@ static void durations_are_sums_of_numbers_with_units(void **state)
     }
 }
 
+static void times_are_written_with_four_digits_of_a_year(void **state)
+{
+    static const struct {
+        int64_t wall_s;
+        int micros, n_decimals;
+        const char *text;
+    } rows[] = {
+        { 0, 0, 0, "1970-01-01T00:00:00Z" },
+        { 951825600, 123456, 0, "2000-02-29T12:00:00Z" },
+        { 951825600, 123456, 3, "2000-02-29T12:00:00.123Z" },
+        { 951825600, 456, 6, "2000-02-29T12:00:00.000456Z" },
+        { -62135596800, 0, 0, "0001-01-01T00:00:00Z" },
+        { 253402300799, 999999, 6, "9999-12-31T23:59:59.999999Z" },
+        { 253402300800, 0, 0, "9999-12-31T23:59:59Z" },
+        { INT64_MAX, 0, 0, "9999-12-31T23:59:59Z" },
+        { INT64_MIN, 0, 0, "0000-01-01T00:00:00Z" },
+    };
+    char text[KINF__RFC3339_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        kinf__rfc3339_write(rows[i].wall_s, rows[i].micros, rows[i].n_decimals, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 static void times_are_whole_and_say_their_zone(void **state)
 {
     static const struct {
@@ -596,6 +622,7 @@ int main(void)
         cmocka_unit_test(hashes_depend_on_every_byte),
         cmocka_unit_test(times_do_not_overflow),
         cmocka_unit_test(durations_are_sums_of_numbers_with_units),
+        cmocka_unit_test(times_are_written_with_four_digits_of_a_year),
         cmocka_unit_test(times_are_whole_and_say_their_zone),
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),

@@ -641,6 +641,14 @@ static int64_t end_of(struct kinf__sim *sim, const char *key)
     return end_s;
 }
 
+static void a_pod_may_have_all_the_time_that_a_date_can_say(void **state)
+{
+    test_must_create(*state, "pods", "{" X "," POD_OF_NODE "}");
+    test_must_delete_within(*state, "pods", "default/x", INT64_MAX);
+    test_expect(*state, "pods", "default/x", "metadata.deletionTimestamp",
+                "'9999-12-31T23:59:59Z'");
+}
+
 static void pods_that_go_can_only_go_sooner(void **state)
 {
     static const int64_t pending[] = { -1, 40, 41 };
@@ -998,6 +1006,7 @@ int main(void)
         T(status_and_the_rest_are_written_apart),
         T(numbers_of_a_status_stay_when_they_are_left_out),
         T(pods_change_in_few_fields),
+        T(a_pod_may_have_all_the_time_that_a_date_can_say),
         T(pods_that_go_can_only_go_sooner),
         T(pods_that_end_while_they_go_keep_their_time),
         T(some_kinds_are_not_updated_blindly),

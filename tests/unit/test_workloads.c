@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "workloads/generate.h"
 #include "workloads/recorder.h"
 #include "unit/allocation.h"
@@ -461,6 +462,30 @@ static void failing_deployments_say_so_after_their_deadline(void **state)
     worked_release(&worked);
 }
 
+static void a_deadline_counts_from_a_time_of_any_zone(void **state)
+{
+    struct worked worked;
+    char minute_ago[KINF__RFC3339_SIZE], text[256];
+
+    (void)state;
+    worked_init_workloads(&worked, 4);
+    add_node(&worked, "n1");
+    worked_merge(&worked, "", "nodes", "n1", "{'spec':{'unschedulable':true}}");
+    add_deployment(&worked, 1, NULL);
+    worked_merge(&worked, "apps", "deployments", "default/web",
+                 "{'spec':{'progressDeadlineSeconds':5}}");
+    worked_run(&worked, 1000);
+    kinf__rfc3339_write(kinf__clock_wall_ms() / 1000 + 3600 - 60, 0, 0, minute_ago);
+    snprintf(text, sizeof text,
+             "{'status':{'conditions':[{'type':'Progressing','status':'True','reason':"
+             "'ReplicaSetUpdated','lastUpdateTime':'%.19s+01:00'}]}}",
+             minute_ago);
+    worked_merge_status(&worked, "apps", "deployments", "default/web", text);
+    worked_run(&worked, 1000);
+    assert_string_equal(condition(&worked, "Progressing", "reason"), "ProgressDeadlineExceeded");
+    worked_release(&worked);
+}
+
 static void sets_without_an_owner_are_taken_over_by_name(void **state)
 {
     kinf_auto_object_list struct kinf_object_list sets = KINF_OBJECT_LIST_INIT;
@@ -855,6 +880,7 @@ int main(void)
         cmocka_unit_test(pods_are_not_bound_before_their_gates_are_open),
         cmocka_unit_test(cordoned_nodes_get_no_pods_and_lost_ones_lose_theirs),
         cmocka_unit_test(failing_deployments_say_so_after_their_deadline),
+        cmocka_unit_test(a_deadline_counts_from_a_time_of_any_zone),
         cmocka_unit_test(sets_without_an_owner_are_taken_over_by_name),
         cmocka_unit_test(statefulsets_go_one_after_the_other),
         cmocka_unit_test(statefulsets_roll_from_the_last_down_to_the_partition),
