@@ -26,7 +26,6 @@ struct kinf__verb {
     const char *name;                       /* of the path; NULL, "": likewise */
     const char *subresource;                /* "status"; NULL, "": none */
     const char *manager;                    /* field manager; NULL: "kinformer-sim" */
-    const char *user;                       /* NULL: "" */
     enum kinf__field_validation validation;
     bool is_dry_run;
     /* the result */

@@ -195,11 +195,9 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
 
     *ret_counts = (struct kinf__reflector_counts){
         .n_lists = LOAD(n_lists),
-        .n_watch_lists = LOAD(n_watch_lists),
         .n_watches = LOAD(n_watches),
         .n_events = LOAD(n_events),
         .n_bookmarks = LOAD(n_bookmarks),
-        .n_unchanged = LOAD(n_unchanged),
         .n_errors = LOAD(n_errors),
         .n_silent = LOAD(n_silent),
         .n_extra_lists = LOAD(n_extra_lists),

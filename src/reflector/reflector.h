@@ -127,12 +127,10 @@ struct kinf__reflector_options {
 
 /* Numbers since the start, for status and tests. Read from any thread. */
 struct kinf__reflector_counts {
-    uint64_t n_lists;       /* begun, watch lists included */
-    uint64_t n_watch_lists; /* begun */
-    uint64_t n_watches;     /* begun; a watch list becomes one by its bookmark */
-    uint64_t n_events;      /* of watches, without bookmarks and errors */
+    uint64_t n_lists;   /* begun, watch lists included */
+    uint64_t n_watches; /* begun; a watch list becomes one by its bookmark */
+    uint64_t n_events;  /* of watches, without bookmarks and errors */
     uint64_t n_bookmarks;
-    uint64_t n_unchanged;     /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;        /* failed requests and broken streams */
     uint64_t n_silent;        /* watches given up since nothing came */
     uint64_t n_extra_lists;   /* in doubt about the watches: see frozen.h */

@@ -163,9 +163,7 @@ static int make_room(struct kinf__listed *listed)
 /* An object of a list, which is new or what the store has. */
 static void note_collected(struct kinf__reflector *reflector, const struct kinf_object *object)
 {
-    if (object == reflector->found)
-        kinf__reflector_count(&reflector->n_unchanged, 1);
-    else
+    if (object != reflector->found)
         kinf__memory_touch_ahead(&reflector->touched, kinf_object_size(object));
     kinf__reflector_note_decoded(reflector, kinf_object_key(object));
 }

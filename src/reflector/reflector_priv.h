@@ -92,11 +92,9 @@ struct kinf__reflector {
 
     /* atomic */
     _Atomic(uint64_t) n_lists;
-    _Atomic(uint64_t) n_watch_lists;
     _Atomic(uint64_t) n_watches;
     _Atomic(uint64_t) n_events;
     _Atomic(uint64_t) n_bookmarks;
-    _Atomic(uint64_t) n_unchanged;
     _Atomic(uint64_t) n_errors;
     _Atomic(uint64_t) n_silent;
     _Atomic(uint64_t) n_extra_lists;

@@ -18,7 +18,6 @@
 
 static void begin_stream(struct kinf__reflector *reflector)
 {
-    kinf__reflector_count(&reflector->n_watch_lists, 1);
     kinf__reflector_begin_list(reflector);
     reflector->is_streaming = true;
 }

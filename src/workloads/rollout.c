@@ -15,9 +15,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t at_least_0(int64_t n)
 {
-    return a > b ? a : b;
+    return n > 0 ? n : 0;
 }
 
 int64_t kinf__rollout_share(const struct cJSON *value, int64_t whole, bool up, int64_t none)
@@ -26,7 +26,7 @@ int64_t kinf__rollout_share(const struct cJSON *value, int64_t whole, bool up, i
     int64_t percent;
 
     if (kinf__doc_is_integer(value))
-        return most((int64_t)value->valuedouble, 0);
+        return at_least_0((int64_t)value->valuedouble);
     if (!cJSON_IsString(value))
         return none;
     percent = strtol(value->valuestring, &end, 10);
@@ -60,21 +60,19 @@ int64_t kinf__rollout_new_size(const struct kinf__rollout *rollout, int64_t want
 
     if (wanted >= rollout->replicas)
         return rollout->replicas;
-    return wanted + most(least(room, rollout->replicas - wanted), 0);
+    return wanted + at_least_0(least(room, rollout->replicas - wanted));
 }
 
-/* Lowers each as far as it may be, the oldest first; returns how much is left of `n`. */
-static int64_t lower(struct kinf__rollout_set *sets, size_t n_sets, int64_t n,
-                     bool unavailable_only)
+/* Lowers each as far as it may be, the oldest first, by `n` in all. */
+static void lower(struct kinf__rollout_set *sets, size_t n_sets, int64_t n, bool unavailable_only)
 {
     for (size_t i = 0; i < n_sets && n > 0; i++) {
         int64_t may = unavailable_only ? sets[i].wanted - sets[i].available : sets[i].wanted;
-        int64_t by = least(most(may, 0), n);
+        int64_t by = least(at_least_0(may), n);
 
         sets[i].wanted -= by;
         n -= by;
     }
-    return most(n, 0);
 }
 
 void kinf__rollout_shrink_old(const struct kinf__rollout *rollout,
@@ -90,7 +88,7 @@ void kinf__rollout_shrink_old(const struct kinf__rollout *rollout,
     }
     /* Old pods that are of no use go first, and count against nothing but the sum: what the new set
      * still lacks may yet come to nothing. */
-    (void)lower(old_sets, n_old, total - at_least - most(new_set->wanted - new_set->available, 0),
-                true);
-    (void)lower(old_sets, n_old, available - at_least, false);
+    lower(old_sets, n_old, total - at_least - at_least_0(new_set->wanted - new_set->available),
+          true);
+    lower(old_sets, n_old, available - at_least, false);
 }

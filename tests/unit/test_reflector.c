@@ -137,7 +137,6 @@ static void unchanged_objects_keep_their_stored_copy(void **state)
     reflector_expect_deltas(&f, "R n/a@3 R n/b@15 ");
     must(kinf_indexer_get_by_key(f.indexer, "n/a", &again));
     assert_ptr_equal(a, again);
-    assert_int_equal(reflector_counts(&f).n_unchanged, 1);
     kinf_object_unref(a);
     kinf_object_unref(again);
     reflector_tear_down(&f);
