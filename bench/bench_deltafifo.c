@@ -5,11 +5,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <kinformer/deltafifo.h>
 
 #include "object/object.h"
+#include "bench.h"
 
 enum { n_objects = 150000, n_burst = 1000 };
 
@@ -25,22 +25,6 @@ struct result {
     double queue_ms;
     double pop_ms;
 };
-
-static void require(int rc)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "failed: %d\n", rc);
-    exit(1);
-}
-
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
 
 static void make_objects(struct bench *bench)
 {
@@ -80,14 +64,14 @@ static void pop_all(struct bench *bench, size_t n_expected)
 /* Nanoseconds a delta, with `n_pending` added before they are popped. */
 static double measure_updates(struct bench *bench, size_t n_pending)
 {
-    double start = now_ns();
+    double start = time_ns();
 
     for (size_t i = 0; i < n_objects; i += n_pending) {
         for (size_t k = 0; k < n_pending; k++)
             require(kinf_deltafifo_update(bench->fifo, bench->objects[i + k], NULL));
         pop_all(bench, n_pending);
     }
-    return (now_ns() - start) / n_objects;
+    return (time_ns() - start) / n_objects;
 }
 
 static struct result measure(struct bench *bench, enum kinf_fifo_order order)
@@ -100,11 +84,11 @@ static struct result measure(struct bench *bench, enum kinf_fifo_order order)
     require(kinf_deltafifo_new(&options, &bench->fifo, NULL));
     result.one_ns = measure_updates(bench, 1);
     result.burst_ns = measure_updates(bench, n_burst);
-    start = now_ns();
+    start = time_ns();
     require(kinf_deltafifo_replace(bench->fifo, bench->objects, n_objects, "150001", NULL));
-    queued = now_ns();
+    queued = time_ns();
     pop_all(bench, n_objects);
-    result.pop_ms = (now_ns() - queued) / 1e6;
+    result.pop_ms = (time_ns() - queued) / 1e6;
     result.queue_ms = (queued - start) / 1e6;
     kinf_deltafifo_free(bench->fifo);
     return result;

@@ -14,6 +14,7 @@
 
 #include "indexer/indexer.h"
 #include "informer/informer.h"
+#include "bench.h"
 
 enum {
     n_pods = 2000,
@@ -44,14 +45,6 @@ struct result {
 };
 
 static const struct kinf_index by_node = KINF_INDEX_BY_NODE_NAME;
-
-static void require(int rc)
-{
-    if (rc >= 0)
-        return;
-    fprintf(stderr, "failed: %s\n", kinf_errc_to_string((enum kinf_errc)rc));
-    exit(1);
-}
 
 static double now_ns(clockid_t id)
 {

@@ -13,6 +13,7 @@
 #include "informer/batch.h"
 #include "informer/handlers.h"
 #include "object/object.h"
+#include "bench.h"
 
 enum { n_keys = 10000, n_states = 15, n_changes = n_keys * n_states };
 
@@ -34,22 +35,6 @@ struct result {
     double bytes;      /* a waiting notification */
     size_t n_waiting;
 };
-
-static void require(int rc)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "failed: %d\n", rc);
-    exit(1);
-}
-
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
 
 static void make_objects(struct bench *bench)
 {
@@ -161,11 +146,11 @@ static void change_all(struct bench *bench)
 static void measure_fast(struct bench *bench, enum kinf_backlog backlog, struct result *result)
 {
     kinf_handler_id id = join(bench, backlog);
-    double start = now_ns();
+    double start = time_ns();
 
     change_all(bench);
     wait_told(bench, id);
-    result->fast_ns = (now_ns() - start) / n_changes;
+    result->fast_ns = (time_ns() - start) / n_changes;
     leave(bench);
 }
 
@@ -178,15 +163,15 @@ static void measure_slow(struct bench *bench, enum kinf_backlog backlog, struct 
     pthread_mutex_lock(&bench->gate);
     id = join(bench, backlog);
     bytes_before = mallinfo2().uordblks;
-    start = now_ns();
+    start = time_ns();
     change_all(bench);
-    result->push_ns = (now_ns() - start) / n_changes;
+    result->push_ns = (time_ns() - start) / n_changes;
     result->n_waiting = status_of(bench, id).n_waiting;
     result->bytes = (double)(mallinfo2().uordblks - bytes_before) / (double)result->n_waiting;
-    start = now_ns();
+    start = time_ns();
     pthread_mutex_unlock(&bench->gate);
     wait_told(bench, id);
-    result->deliver_ms = (now_ns() - start) / 1e6;
+    result->deliver_ms = (time_ns() - start) / 1e6;
     leave(bench);
 }
 

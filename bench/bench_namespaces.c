@@ -12,6 +12,7 @@
 #include <kinformer/deltafifo.h>
 
 #include "informer/informer.h"
+#include "bench.h"
 
 enum { n_objects = 10, n_changes = 20 };
 
@@ -23,22 +24,6 @@ struct bench {
     atomic_size_t n_told;
     atomic_size_t n_synced;
 };
-
-static void require(int rc)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "failed: %d\n", rc);
-    exit(1);
-}
-
-static double now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
 
 static void on_change(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
 {
@@ -140,7 +125,7 @@ int main(int argc, char **argv)
 {
     struct bench bench = { .n_namespaces = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000,
                            .n_handlers = argc > 2 ? strtoul(argv[2], NULL, 10) : 3 };
-    double begun_ms = now_ms();
+    double begun_ns = time_ns();
     size_t n_told;
 
     make(&bench);
@@ -149,22 +134,22 @@ int main(int argc, char **argv)
         feed_list(&bench, i);
     wait_for(&bench.n_synced, bench.n_handlers);
     printf("%zu namespaces, %zu handlers\nsynced after    %8.1f ms\n", bench.n_namespaces,
-           bench.n_handlers, now_ms() - begun_ms);
+           bench.n_handlers, (time_ns() - begun_ns) / 1e6);
     print_status("Threads");
     print_status("VmRSS");
     print_status("VmSize");
     n_told = atomic_load(&bench.n_told);
-    begun_ms = now_ms();
+    begun_ns = time_ns();
     for (size_t version = 2; version < 2 + n_changes; version++) {
         for (size_t i = 0; i < bench.n_namespaces; i++)
             feed_change(&bench, i, version);
     }
     wait_for(&bench.n_told, n_told + n_changes * bench.n_namespaces * bench.n_handlers);
     printf("a change        %8.1f us\n",
-           (now_ms() - begun_ms) * 1e3 / (double)(n_changes * bench.n_namespaces));
-    begun_ms = now_ms();
+           (time_ns() - begun_ns) / 1e3 / (double)(n_changes * bench.n_namespaces));
+    begun_ns = time_ns();
     require(kinf_namespaces_stop(bench.namespaces, NULL));
-    printf("stopped after   %8.1f ms\n", now_ms() - begun_ms);
+    printf("stopped after   %8.1f ms\n", (time_ns() - begun_ns) / 1e6);
     kinf_namespaces_free(bench.namespaces);
     for (size_t i = 0; i < bench.n_namespaces; i++)
         free(bench.names[i]);

@@ -8,9 +8,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <kinformer/queue.h>
+
+#include "bench.h"
 
 enum { n_keys = 400000, n_threads_most = 4 };
 
@@ -21,22 +22,6 @@ struct part {
     pthread_t thread;
     size_t first, end; /* of keys */
 };
-
-static void require(int rc)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "failed: %d\n", rc);
-    exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void *add_part(void *ctx)
 {
@@ -97,36 +82,36 @@ static struct kinf_queue *open_queue(void)
 static double add_all(struct kinf_queue *queue, void *(*add)(void *), int n_threads)
 {
     struct part parts[n_threads_most];
-    double begun = now_s();
+    double begun_ns = time_ns();
 
     start(parts, n_threads, add, queue);
     join(parts, n_threads);
-    return n_keys / (now_s() - begun);
+    return n_keys * 1e9 / (time_ns() - begun_ns);
 }
 
 static double take_all(struct kinf_queue *queue)
 {
-    double begun = now_s();
+    double begun_ns = time_ns();
     const char *key;
 
     for (size_t i = 0; i < n_keys; i++) {
         require(kinf_queue_get(queue, 0, &key, NULL));
         kinf_queue_done(queue, key);
     }
-    return n_keys / (now_s() - begun);
+    return n_keys * 1e9 / (time_ns() - begun_ns);
 }
 
 static double pass_all(int n_threads)
 {
     struct part producers[n_threads_most], workers[n_threads_most];
     struct kinf_queue *queue = open_queue();
-    double begun = now_s(), per_second;
+    double begun_ns = time_ns(), per_second;
 
     start(workers, n_threads, work, queue);
     start(producers, n_threads, add_part, queue);
     join(producers, n_threads);
     require(kinf_queue_drain(queue, KINF_FOREVER, NULL));
-    per_second = n_keys / (now_s() - begun);
+    per_second = n_keys * 1e9 / (time_ns() - begun_ns);
     join(workers, n_threads);
     kinf_queue_free(queue);
     return per_second;

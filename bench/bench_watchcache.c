@@ -14,6 +14,7 @@
 #include <kinformer/selector.h>
 
 #include "watchcache/watchcache.h"
+#include "bench.h"
 
 enum { n_pods = 5000, n_nodes = 1000, n_cursors = 1000, body_size = 2000 };
 
@@ -31,14 +32,6 @@ struct bench {
     size_t n_wakes, n_told;
     unsigned version;
 };
-
-static void require(int rc)
-{
-    if (rc >= 0)
-        return;
-    fprintf(stderr, "failed: %s\n", kinf_errc_to_string((enum kinf_errc)rc));
-    exit(1);
-}
 
 static double cpu_ns(void)
 {
