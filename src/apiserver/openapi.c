@@ -124,11 +124,6 @@ static void put_operation(struct document *doc, const struct kinf__openapi_resou
     put(doc, ",\"responses\":{\"200\":{\"description\":\"OK\"}}}");
 }
 
-static bool has_verb(const struct kinf__openapi_resource *resource, const char *verb)
-{
-    return *resource->verbs == '\0' || kinf__has_word(resource->verbs, verb);
-}
-
 static void put_path(struct document *doc, const struct kinf__openapi_resource *resource,
                      const char *behind, const struct operation *operations, size_t n_operations,
                      bool *is_first)
@@ -136,7 +131,7 @@ static void put_path(struct document *doc, const struct kinf__openapi_resource *
     bool is_first_operation = true;
 
     for (size_t i = 0; i < n_operations; i++) {
-        if (!has_verb(resource, operations[i].verb))
+        if (!kinf__has_verb(resource->verbs, operations[i].verb))
             continue;
         if (is_first_operation) {
             put(doc, *is_first ? "\"" : ",\"");

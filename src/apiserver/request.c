@@ -15,7 +15,6 @@
 #include "document/schema.h"
 #include "serve/access.h"
 #include "serve/encode.h"
-#include "serve/query.h"
 #include "serve/request_head.h"
 
 #include "apiserver/body.h"
@@ -330,11 +329,6 @@ static int refuse_unknown(struct kinf__call *call)
     return kinf__refuse_resource(call->refusal);
 }
 
-static bool has_verb(const struct kinf__resource *resource, const char *verb)
-{
-    return *resource->verbs == '\0' || kinf__has_word(resource->verbs, verb);
-}
-
 static int find_resource(struct kinf__call *call)
 {
     const struct kinf__request *request = call->request;
@@ -414,7 +408,7 @@ static int write_whole(struct kinf__call *call)
         return kinf__refuse_method(call->refusal);
     for (size_t i = 0; i < KINF__ARRAY_LEN(writes); i++) {
         if (is_method(call, writes[i].method) && is_named == writes[i].is_named &&
-            has_verb(call->verb.resource, writes[i].verb))
+            kinf__has_verb(call->verb.resource->verbs, writes[i].verb))
             return writes[i].answer(call);
     }
     return kinf__refuse_method(call->refusal);

@@ -67,7 +67,7 @@ static int version_init(struct kinf__store *store, const struct kinf__resource *
 
 bool kinf__resource_is_stored(const struct kinf__resource *resource)
 {
-    return *resource->verbs == '\0' || kinf__has_word(resource->verbs, "list");
+    return kinf__has_verb(resource->verbs, "list");
 }
 
 struct kinf__resource_version *kinf__resource_find_version(struct kinf__resource *resource,

@@ -111,3 +111,8 @@ bool kinf__has_word(const char *words, const char *word)
     }
     return false;
 }
+
+bool kinf__has_verb(const char *verbs, const char *verb)
+{
+    return *verbs == '\0' || kinf__has_word(verbs, verb);
+}

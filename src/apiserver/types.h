@@ -29,5 +29,7 @@ extern const size_t kinf__n_builtins;
 
 /* Whether a list of words that are separated by commas has this one. */
 bool kinf__has_word(const char *words, const char *word);
+/* Whether a row's verbs, or a resource's, have this one. */
+bool kinf__has_verb(const char *verbs, const char *verb);
 
 #endif
