@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "document/manifest.h"
-#include "document/patch.h"
 #include "apiserver/refuse.h"
 
 #define QUOTED_LEN 30 /* of a body, in a message */

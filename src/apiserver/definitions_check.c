@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apiserver/definitions.h"
 #include "apiserver/kinds_priv.h"
 #include "document/node_index.h"
 

@@ -10,7 +10,6 @@
 #include "serve/request_head.h"
 
 #include "apiserver/openapi.h"
-#include "apiserver/refuse.h"
 #include "apiserver/sim.h"
 #include "apiserver/store.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/hmap.h"
 #include "object/object.h"
 #include "apiserver/meta_text.h"

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "apiserver/definitions.h"
 #include "apiserver/kinds.h"

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "document/schema.h"
 
 #include "apiserver/definitions.h"
@@ -21,7 +20,6 @@
 #include "apiserver/kinds.h"
 #include "apiserver/namespaces.h"
 #include "apiserver/refuse.h"
-#include "apiserver/types.h"
 
 #define SUFFIX_LEN        5  /* of generated names */
 #define GENERATED_MAX     58 /* what is kept of generateName */

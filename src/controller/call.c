@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/misuse.h"
 #include "json/scan.h"

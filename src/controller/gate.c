@@ -10,7 +10,6 @@
 #include "controller/controller.h"
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "elector/elector.h"
 
 #define SYNC_LOOK_MS 20

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "json/tree.h"
 #include "document/schema_priv.h"
 
 #define OBJECT_META "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-
 #define TRY_MIN_MS        1000
 #define READS_OF_A_LEADER 2 /* in one try */
 #define READS_OF_RELEASE  8

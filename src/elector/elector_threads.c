@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 
 #define LOOK_MS         1000 /* between looks at the clock: waits do not count the machine's sleep */
 #define RELEASE_MS      2000 /* of stop, at most */

@@ -20,7 +20,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "json/quote.h"
-#include "serve/query.h"
 #include "fault/fault_answer.h"
 #include "fault/fault_spec.h"
 #include "fault/fault_stream.h"

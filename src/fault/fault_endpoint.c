@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/error.h"
 #include "serve/endpoint.h"
 #include "fault/fault.h"
-#include "fault/fault_spec.h"
 
 #define LINES_MAX 100 /* added at once */
 

@@ -14,7 +14,6 @@
  */
 #include "informer/informer.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/lock.h"

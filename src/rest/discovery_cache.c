@@ -5,7 +5,6 @@
 #include "rest/discovery_cache.h"
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/misuse.h"
 #include "rest/client.h"
 #include "rest/http.h"

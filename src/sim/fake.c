@@ -16,7 +16,6 @@
 #include "informer/informer.h"
 #include "object/object.h"
 #include "rest/client.h"
-#include "document/manifest.h"
 #include "apiserver/verbs.h"
 #include "workloads/workloads.h"
 

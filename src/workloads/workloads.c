@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "apiserver/meta_text.h"
 #include "workloads/workloads_priv.h"
 
