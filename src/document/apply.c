@@ -60,7 +60,7 @@ static int fail_shape(struct check *check, const char *expected, const char *bef
 
 /* An element that has no step of its own. */
 static int fail_element(struct check *check, const struct kinf__schema_node *node,
-                        const struct kinf__child *child)
+                        const struct kinf__tree_child *child)
 {
     KINF__AUTO_BUFFER keys = KINF__BUFFER_INIT;
 
@@ -85,7 +85,7 @@ static int fail_element(struct check *check, const struct kinf__schema_node *nod
                       child->place, (int)keys.len, keys.bytes != NULL ? keys.bytes : "");
 }
 
-static int fail_double(struct check *check, const struct kinf__child *child)
+static int fail_double(struct check *check, const struct kinf__tree_child *child)
 {
     KINF__AUTO_BUFFER step = KINF__BUFFER_INIT;
 
@@ -114,7 +114,7 @@ static int check_value(struct check *check, const struct kinf__schema_node *node
                        const struct cJSON *value);
 
 static int check_child(struct check *check, const struct kinf__schema_node *node,
-                       const struct kinf__child *child)
+                       const struct kinf__tree_child *child)
 {
     size_t len = check->path.len;
     bool is_known = node->kind != KINF__SCHEMA_OBJECT || node->preserves_unknown ||
@@ -220,7 +220,7 @@ struct element {
 };
 
 static int merge_element(struct cJSON *array, const struct kinf__children *live, size_t begin,
-                         const struct kinf__child *config, struct element *to)
+                         const struct kinf__tree_child *config, struct element *to)
 {
     /* Of live elements with the same keys, the first one is taken, and the others go. */
     for (size_t i = begin + 1; i < kinf__children_run(live, begin); i++)
@@ -305,7 +305,7 @@ static int merge_maps(struct cJSON *object, const struct kinf__children *live,
     int failed = 0;
 
     for (size_t j = 0; failed == 0 && j < config->n_items; j++) {
-        const struct kinf__child *child = &config->items[j];
+        const struct kinf__tree_child *child = &config->items[j];
 
         while (i < live->n_items && strcmp(live->items[i].step, child->step) < 0)
             i++;

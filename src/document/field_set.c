@@ -12,7 +12,7 @@
 
 /* --- sets --- */
 
-static void release_field(struct kinf__field *field)
+static void release_field(struct kinf__set_field *field)
 {
     free(field->step);
     kinf__field_set_release(&field->below);
@@ -28,10 +28,10 @@ void kinf__field_set_release(struct kinf__field_set *set)
 
 /* Appends; the caller sees to the order. Consumes `below`, also on failure. What has nothing in it
  * is left out. */
-static int push(struct kinf__field_set *set, const char *step, struct kinf__field *field)
+static int push(struct kinf__field_set *set, const char *step, struct kinf__set_field *field)
 {
     size_t size = set->size != 0 ? 2 * set->size : 4;
-    struct kinf__field *fields = set->fields;
+    struct kinf__set_field *fields = set->fields;
 
     if (!field->is_member && kinf__field_set_is_empty(&field->below))
         return 0;
@@ -51,9 +51,9 @@ static int push(struct kinf__field_set *set, const char *step, struct kinf__fiel
     return 0;
 }
 
-static int append_dup(const struct kinf__field *from, struct kinf__field *to, size_t *n)
+static int append_dup(const struct kinf__set_field *from, struct kinf__set_field *to, size_t *n)
 {
-    struct kinf__field field = { strdup(from->step), from->is_member, { 0 } };
+    struct kinf__set_field field = { strdup(from->step), from->is_member, { 0 } };
 
     if (field.step == NULL || kinf__field_set_add(&field.below, &from->below) < 0) {
         release_field(&field);
@@ -74,7 +74,7 @@ static int order_at(const struct kinf__field_set *a, size_t i, const struct kinf
 int kinf__field_set_add(struct kinf__field_set *set, const struct kinf__field_set *other)
 {
     size_t n = 0, j = 0, size = set->n_fields + other->n_fields;
-    struct kinf__field *fields;
+    struct kinf__set_field *fields;
     int failed = 0;
 
     if (kinf__field_set_is_empty(other))
@@ -101,12 +101,12 @@ int kinf__field_set_add(struct kinf__field_set *set, const struct kinf__field_se
 
 static void narrow(struct kinf__field_set *set, const struct kinf__field_set *other, bool retains)
 {
-    static const struct kinf__field nothing;
+    static const struct kinf__set_field nothing;
     size_t n = 0, j = 0;
 
     for (size_t i = 0; i < set->n_fields; i++) {
-        struct kinf__field *field = &set->fields[i];
-        const struct kinf__field *with = &nothing;
+        struct kinf__set_field *field = &set->fields[i];
+        const struct kinf__set_field *with = &nothing;
 
         while (order_at(set, i, other, j) > 0)
             j++;
@@ -133,27 +133,14 @@ void kinf__field_set_retain(struct kinf__field_set *set, const struct kinf__fiel
     narrow(set, other, true);
 }
 
-static bool is_name(const char *step)
-{
-    return step[0] == 'f';
-}
-
-static const struct kinf__schema_node *node_at(const struct kinf__schema_node *node,
-                                               const char *step)
-{
-    if (is_name(step))
-        return kinf__schema_member(node, step + 2);
-    return node != NULL ? node->element : NULL;
-}
-
 void kinf__field_set_add_structs(struct kinf__field_set *set, const struct kinf__schema_node *node)
 {
     for (size_t i = 0; i < set->n_fields; i++) {
-        struct kinf__field *field = &set->fields[i];
+        struct kinf__set_field *field = &set->fields[i];
 
-        if (is_name(field->step) && kinf__schema_field_of(node, field->step + 2) != NULL)
+        if (kinf__step_is_name(field->step) && kinf__schema_field_of(node, field->step + 2) != NULL)
             field->is_member = true;
-        kinf__field_set_add_structs(&field->below, node_at(node, field->step));
+        kinf__field_set_add_structs(&field->below, kinf__step_node(node, field->step));
     }
 }
 
@@ -161,7 +148,8 @@ void kinf__field_set_add_structs(struct kinf__field_set *set, const struct kinf_
 
 static int compare_fields(const void *a, const void *b)
 {
-    return strcmp(((const struct kinf__field *)a)->step, ((const struct kinf__field *)b)->step);
+    return strcmp(((const struct kinf__set_field *)a)->step,
+                  ((const struct kinf__set_field *)b)->step);
 }
 
 static void sort_fields(struct kinf__field_set *set)
@@ -182,9 +170,9 @@ static void sort_fields(struct kinf__field_set *set)
 static int read_field(const struct cJSON *item, struct kinf__field_set *set)
 {
     const char *step = item->string;
-    struct kinf__field field = { NULL,
-                                 item->child == NULL || kinf__doc_get(item, ".") != NULL,
-                                 { 0 } };
+    struct kinf__set_field field = { NULL,
+                                     item->child == NULL || kinf__doc_get(item, ".") != NULL,
+                                     { 0 } };
     int failed;
 
     if (step[0] == '\0' || step[1] != ':' || strchr("fkvi", step[0]) == NULL)
@@ -208,7 +196,7 @@ int kinf__field_set_read(const struct cJSON *fields, struct kinf__field_set *set
 
 static int write_fields(const struct kinf__field_set *set, struct cJSON *to);
 
-static int write_field(const struct kinf__field *field, struct cJSON *to)
+static int write_field(const struct kinf__set_field *field, struct cJSON *to)
 {
     struct cJSON *below = cJSON_CreateObject();
 
@@ -299,154 +287,19 @@ int kinf__field_set_each(const struct kinf__field_set *set, kinf__field_path_cb 
     return each(set, &path, cb, ctx);
 }
 
-/* --- what is below a value --- */
-
-enum kinf__shape kinf__shape_of(const struct kinf__schema_node *node, const struct cJSON *value)
-{
-    if (value == NULL || cJSON_IsNull(value))
-        return KINF__SHAPE_NONE;
-    if (cJSON_IsObject(value) && (node == NULL || !node->is_atomic))
-        return KINF__SHAPE_MAP;
-    if (cJSON_IsArray(value) && node != NULL && node->kind == KINF__SCHEMA_LIST &&
-        node->list != KINF__LIST_ATOMIC)
-        return KINF__SHAPE_LIST;
-    return KINF__SHAPE_LEAF;
-}
-
-/* The smallest key that is greater; NULL: none is left. */
-static const char *key_after(const char *const *keys, const char *last)
-{
-    const char *found = NULL;
-
-    for (; keys != NULL && *keys != NULL; keys++) {
-        if ((last == NULL || strcmp(*keys, last) > 0) &&
-            (found == NULL || strcmp(*keys, found) < 0))
-            found = *keys;
-    }
-    return found;
-}
-
-/* {"port":80,"protocol":"TCP"}; a key that is missing has its default, or is left out. */
-static int print_step_keys(const struct kinf__schema_node *list, const struct cJSON *element,
-                           struct kinf__buffer *step)
-{
-    const char *before = "k:{";
-
-    for (const char *key = key_after(list->keys, NULL); key != NULL;
-         key = key_after(list->keys, key)) {
-        const struct kinf__schema_field *field = kinf__schema_field_of(list->element, key);
-        const struct cJSON *value = kinf__doc_get(element, key);
-
-        if (value == NULL && field != NULL)
-            value = field->fallback;
-        if (value == NULL)
-            continue;
-        if (kinf__buffer_printf(step, "%s\"%s\":", before, key) < 0 ||
-            kinf__doc_print(value, step) < 0)
-            return KINF_ERR_NO_MEMORY;
-        before = ",";
-    }
-    return step->len != 0 ? kinf__buffer_append(step, "}", 1) : 0;
-}
-
-static int print_step(const struct kinf__schema_node *node, enum kinf__shape shape,
-                      const struct kinf__child *child, struct kinf__buffer *step)
-{
-    bool is_scalar = !cJSON_IsNull(child->value) && !cJSON_IsObject(child->value) &&
-                     !cJSON_IsArray(child->value);
-    int failed = 0;
-
-    if (shape == KINF__SHAPE_MAP)
-        return kinf__buffer_printf(step, "f:%s", child->value->string);
-    if (node->list == KINF__LIST_MAP && cJSON_IsObject(child->value))
-        failed = print_step_keys(node, child->value, step);
-    else if (node->list == KINF__LIST_SET && is_scalar)
-        failed = kinf__buffer_append(step, "v:", 2) < 0 || kinf__doc_print(child->value, step) < 0
-                     ? KINF_ERR_NO_MEMORY
-                     : 0;
-    if (failed == 0 && step->len == 0)
-        failed = kinf__buffer_printf(step, "i:%zu", child->place);
-    return failed;
-}
-
-static int fill_child(const struct kinf__schema_node *node, enum kinf__shape shape,
-                      struct kinf__child *child)
-{
-    struct kinf__buffer step = KINF__BUFFER_INIT;
-
-    if (print_step(node, shape, child, &step) < 0 || kinf__buffer_cstr(&step) == NULL) {
-        kinf__buffer_release(&step);
-        return KINF_ERR_NO_MEMORY;
-    }
-    child->step = step.bytes;
-    child->node = node_at(node, child->step);
-    return 0;
-}
-
-static int compare_children(const void *a, const void *b)
-{
-    const struct kinf__child *x = a, *y = b;
-    int order = strcmp(x->step, y->step);
-
-    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
-}
-
-int kinf__children_of(const struct kinf__schema_node *node, const struct cJSON *value,
-                      struct kinf__children *ret_children)
-{
-    enum kinf__shape shape = kinf__shape_of(node, value);
-    struct kinf__child *items;
-    struct cJSON *item;
-    size_t n = 0;
-
-    *ret_children = (struct kinf__children){ NULL, 0 };
-    if (shape < KINF__SHAPE_MAP || value->child == NULL)
-        return 0;
-    items = calloc((size_t)cJSON_GetArraySize(value), sizeof *items);
-    if (items == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (item = value->child; item != NULL; item = item->next) {
-        items[n] = (struct kinf__child){ NULL, NULL, item, n };
-        *ret_children = (struct kinf__children){ items, n };
-        if (fill_child(node, shape, &items[n++]) < 0) {
-            kinf__children_release(ret_children);
-            return KINF_ERR_NO_MEMORY;
-        }
-    }
-    qsort(items, n, sizeof *items, compare_children);
-    *ret_children = (struct kinf__children){ items, n };
-    return 0;
-}
-
-void kinf__children_release(struct kinf__children *children)
-{
-    for (size_t i = 0; i < children->n_items; i++)
-        free(children->items[i].step);
-    free(children->items);
-    *children = (struct kinf__children){ NULL, 0 };
-}
-
-size_t kinf__children_run(const struct kinf__children *children, size_t begin)
-{
-    size_t end = begin;
-
-    while (children->items != NULL && end < children->n_items &&
-           strcmp(children->items[begin].step, children->items[end].step) == 0)
-        end++;
-    return end;
-}
-
 /* --- walks --- */
 
 /* A struct's field needs no mention if there is something below it. */
-static bool counts_itself(const struct kinf__schema_node *node, const struct kinf__child *child)
+static bool counts_itself(const struct kinf__schema_node *node,
+                          const struct kinf__tree_child *child)
 {
-    return !is_name(child->step) || kinf__schema_field_of(node, child->step + 2) == NULL ||
+    return !kinf__step_is_name(child->step) ||
+           kinf__schema_field_of(node, child->step + 2) == NULL ||
            (cJSON_IsObject(child->value) && child->value->child == NULL);
 }
 
 static int fill(const struct kinf__schema_node *node, const struct cJSON *value,
-                struct kinf__field *field)
+                struct kinf__set_field *field)
 {
     KINF__AUTO_CHILDREN children = { NULL, 0 };
 
@@ -454,8 +307,8 @@ static int fill(const struct kinf__schema_node *node, const struct cJSON *value,
         return KINF_ERR_NO_MEMORY;
     field->is_member = kinf__shape_of(node, value) < KINF__SHAPE_MAP;
     for (size_t i = 0; i < children.n_items; i++) {
-        struct kinf__child *child = &children.items[i];
-        struct kinf__field below = { 0 };
+        struct kinf__tree_child *child = &children.items[i];
+        struct kinf__set_field below = { 0 };
         int failed = fill(child->node, child->value, &below);
 
         below.is_member |= counts_itself(node, child);
@@ -469,7 +322,7 @@ static int fill(const struct kinf__schema_node *node, const struct cJSON *value,
 int kinf__field_set_of(const struct kinf__schema_node *node, const struct cJSON *tree,
                        struct kinf__field_set *set)
 {
-    struct kinf__field root = { 0 };
+    struct kinf__set_field root = { 0 };
     int failed = fill(node, tree, &root);
 
     *set = root.below;
@@ -478,8 +331,8 @@ int kinf__field_set_of(const struct kinf__schema_node *node, const struct cJSON 
 
 /* What has changed at one path and below, and what is gone. */
 struct difference {
-    struct kinf__field changed;
-    struct kinf__field removed;
+    struct kinf__set_field changed;
+    struct kinf__set_field removed;
 };
 
 static bool has_nothing_below(const struct cJSON *value, enum kinf__shape shape)
@@ -508,7 +361,7 @@ static const struct cJSON *value_of_absent(const struct kinf__schema_node *node,
     static const struct cJSON empty = { .type = cJSON_Object }, null = { .type = cJSON_NULL };
     const struct kinf__schema_field *field = NULL;
 
-    if (cJSON_IsObject(parent) && is_name(step) && node != NULL && node->rules == NULL)
+    if (cJSON_IsObject(parent) && kinf__step_is_name(step) && node != NULL && node->rules == NULL)
         field = kinf__schema_field_of(node, step + 2);
     if (field == NULL || field->node == NULL || is_pointer(field->name))
         return NULL;
@@ -526,9 +379,9 @@ struct levels {
 };
 
 /* The next step that one of them has, and where its run ends in each; NULL at the end. */
-static const struct kinf__child *next_run(const struct levels *levels, size_t ends[2])
+static const struct kinf__tree_child *next_run(const struct levels *levels, size_t ends[2])
 {
-    const struct kinf__child *next[2] = { NULL, NULL };
+    const struct kinf__tree_child *next[2] = { NULL, NULL };
     int order;
 
     for (int i = 0; i < 2; i++) {
@@ -564,7 +417,7 @@ static void compare_runs(const struct levels *levels, const size_t ends[2],
 static int compare(const struct kinf__schema_node *node, const struct cJSON *left,
                    const struct cJSON *right, struct difference *difference);
 
-static int compare_next(const struct levels *levels, const struct kinf__child *child,
+static int compare_next(const struct levels *levels, const struct kinf__tree_child *child,
                         const size_t ends[2], struct difference *difference)
 {
     const struct cJSON *values[2];
@@ -584,7 +437,7 @@ static int compare_next(const struct levels *levels, const struct kinf__child *c
 
 static int compare_levels(struct levels *levels, struct difference *difference)
 {
-    const struct kinf__child *child;
+    const struct kinf__tree_child *child;
     size_t ends[2];
 
     while ((child = next_run(levels, ends)) != NULL) {
@@ -638,7 +491,7 @@ int kinf__field_set_compare(const struct kinf__schema_node *node, const struct c
 }
 
 /* Drops what was empty before: what is above it stays. */
-static int remove_child(const struct kinf__field *field, const struct kinf__child *child,
+static int remove_child(const struct kinf__set_field *field, const struct kinf__tree_child *child,
                         struct cJSON *tree, bool drops)
 {
     bool is_empty =
@@ -664,7 +517,7 @@ int kinf__field_set_remove_from(const struct kinf__field_set *set,
     if (kinf__children_of(node, tree, &children) < 0)
         return KINF_ERR_NO_MEMORY;
     for (size_t i = 0; i < children.n_items; i++) {
-        const struct kinf__child *child = &children.items[i];
+        const struct kinf__tree_child *child = &children.items[i];
 
         while (j < set->n_fields && strcmp(set->fields[j].step, child->step) < 0)
             j++;

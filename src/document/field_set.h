@@ -1,11 +1,7 @@
 /*
  * Sets of fields, as metadata.managedFields has them, and where they come from: one object, or what
- * is different between two. A set is a tree of the steps of its paths, sorted at each level. A step
- * is what fieldsV1 writes: f:name (a member), k:{"name":"x"} (an element of a list, by its keys),
- * v:"x" (an element of a set), i:0 (one that has no keys).
- *
- * What is in a set follows the schema: an atomic map or list, and a scalar, is one field; where
- * nothing is known, objects are taken apart and lists are not. `node` may be NULL everywhere.
+ * is different between two. A set is a tree of the steps of its paths, sorted at each level; the
+ * schema says what the steps are, and what is one field (children.h). `node` may be NULL everywhere.
  * Fallible functions return KINF_ERR_NO_MEMORY, with the sets as they were or in between.
  *
  * Threads: one thread per set.
@@ -13,17 +9,16 @@
 #ifndef KINF_DOCUMENT_FIELD_SET_H
 #define KINF_DOCUMENT_FIELD_SET_H
 
-#include "document/schema.h"
-#include "document/tree.h"
+#include "document/children.h"
 
 /* All zero is the empty set. */
 struct kinf__field_set {
-    struct kinf__field *fields;
+    struct kinf__set_field *fields;
     size_t n_fields;
     size_t size;
 };
 
-struct kinf__field {
+struct kinf__set_field {
     char *step;
     bool is_member; /* the path up to here, and not only what is below it */
     struct kinf__field_set below;
@@ -70,38 +65,5 @@ KINF_MUST_CHECK int kinf__field_set_compare(const struct kinf__schema_node *node
 KINF_MUST_CHECK int kinf__field_set_remove_from(const struct kinf__field_set *set,
                                                 const struct kinf__schema_node *node,
                                                 struct cJSON *tree, bool drops);
-
-/* --- what is below a value --- */
-
-enum kinf__shape {
-    KINF__SHAPE_NONE, /* NULL, or null */
-    KINF__SHAPE_LEAF,
-    KINF__SHAPE_MAP,
-    KINF__SHAPE_LIST,
-};
-
-enum kinf__shape kinf__shape_of(const struct kinf__schema_node *node, const struct cJSON *value);
-
-struct kinf__child {
-    char *step;
-    const struct kinf__schema_node *node;
-    struct cJSON *value;
-    size_t place; /* in the object or array */
-};
-
-/* Sorted by step, equal ones by place; a leaf has none. */
-struct kinf__children {
-    struct kinf__child *items;
-    size_t n_items;
-};
-
-KINF_MUST_CHECK int kinf__children_of(const struct kinf__schema_node *node,
-                                      const struct cJSON *value,
-                                      struct kinf__children *ret_children);
-void kinf__children_release(struct kinf__children *children);
-#define KINF__AUTO_CHILDREN KINF__CLEANUP(kinf__children_release) struct kinf__children
-
-/* The end of the run of equal steps that begins at `begin`. */
-size_t kinf__children_run(const struct kinf__children *children, size_t begin);
 
 #endif

@@ -191,11 +191,11 @@ void kinf__entries_subtract(struct kinf__entries *entries, const struct kinf__en
 /* clang-format off */
 #define FIELD(name) { (char[]){ "f:" name }, true, { NULL, 0, 0 } }
 
-static struct kinf__field metadata_fields[] = {
+static struct kinf__set_field metadata_fields[] = {
     FIELD("creationTimestamp"), FIELD("generation"), FIELD("managedFields"), FIELD("name"),
     FIELD("namespace"), FIELD("resourceVersion"), FIELD("selfLink"), FIELD("uid"),
 };
-static struct kinf__field server_fields[] = {
+static struct kinf__set_field server_fields[] = {
     FIELD("apiVersion"), FIELD("kind"),
     { (char[]){ "f:metadata" }, true, { metadata_fields, KINF__ARRAY_LEN(metadata_fields), 0 } },
 };
