@@ -261,6 +261,7 @@ static int finish(struct kinf__listing *list, struct kinf__list_result *ret_resu
     *ret_result =
         (struct kinf__list_result){ .body = KINF__BUFFER_INIT,
                                     .snapshot = list->token.len != 0 ? list->snapshot : NULL,
+                                    .version = list->from.version,
                                     .is_gzip = list->gzip != NULL };
     if (list->is_written) {
         ret_result->body = list->out.bytes;
@@ -308,7 +309,7 @@ int kinf__listing_new(const struct kinf__list_params *params, struct kinf__listi
     list->out.large = SMALL_BYTES;
     list->head.continue_token = "";
     list->head.version = list->version;
-    snprintf(list->version, sizeof list->version, "%" PRIu64, list->from.version);
+    snprintf(list->version, sizeof list->version, "%" PRIu64, list->from.version.number);
     kinf__walk_init(&list->walk, params->selection, list->snapshot, list->from.after);
     *ret_listing = list;
     return 0;

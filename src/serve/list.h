@@ -34,6 +34,7 @@ struct kinf__list_result {
     struct kinf__stream *stream; /* the listing as a stream, that frees it */
     struct kinf_snapshot
         *snapshot; /* borrowed: should be held, since a token was given out; or NULL */
+    struct kinf__store_version version; /* its */
     bool is_gzip;
 };
 

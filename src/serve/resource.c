@@ -242,9 +242,8 @@ static int answer_object(struct kinf__exchange *exchange)
     return 0;
 }
 
-/* A page is read from the version that its first one was read from. */
-static int find_page(struct kinf__exchange *exchange, struct kinf__token *ret_token,
-                     struct kinf_snapshot **ret_snapshot)
+/* Of the list that is to go on. */
+static int read_token(struct kinf__exchange *exchange, struct kinf__token *ret_token)
 {
     const struct kinf__list_options *options = &exchange->options;
     int failed = kinf__token_read(exchange->server->token_issuer, options->continue_token,
@@ -252,12 +251,9 @@ static int find_page(struct kinf__exchange *exchange, struct kinf__token *ret_to
 
     if (failed < 0)
         return failed;
-    if (kinf__watchcache_parse_rv(options->resource_version) != 0)
-        return kinf__refuse(exchange->refusal, 400, "BadRequest",
-                            "specifying resource version is not allowed when using continue");
-    return kinf__watchcache_snapshot_at(exchange->source->cache, ret_token->version, ret_snapshot,
-                                        NULL) < 0
-               ? kinf__token_refuse_expired(exchange->refusal)
+    return kinf__watchcache_parse_rv(options->resource_version) != 0
+               ? kinf__refuse(exchange->refusal, 400, "BadRequest",
+                              "specifying resource version is not allowed when using continue")
                : 0;
 }
 
@@ -268,24 +264,30 @@ static bool wants_exact(const struct kinf__list_options *options)
             kinf__watchcache_parse_rv(options->resource_version) != 0);
 }
 
+/* A page is read from the version that its first one was read from. */
 static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *ret_token,
                          struct kinf_snapshot **ret_snapshot)
 {
     const struct kinf__list_options *options = &exchange->options;
-    uint64_t version = kinf__watchcache_parse_rv(options->resource_version);
+    struct kinf__watchcache *cache = exchange->source->cache;
+    bool is_page = *options->continue_token != '\0';
+    int failed = 0;
 
-    *ret_token = (struct kinf__token){ .version = version };
-    if (*options->continue_token != '\0')
-        return find_page(exchange, ret_token, ret_snapshot);
-    if (!wants_exact(options)) {
-        *ret_snapshot = kinf__watchcache_snapshot(exchange->source->cache, &ret_token->version);
+    *ret_token = (struct kinf__token){
+        .version.number = kinf__watchcache_parse_rv(options->resource_version),
+    };
+    if (is_page && (failed = read_token(exchange, ret_token)) < 0)
+        return failed;
+    if (!is_page && !wants_exact(options)) {
+        *ret_snapshot = kinf__watchcache_snapshot(cache, &ret_token->version);
         return *ret_snapshot != NULL ? 0 : refuse_future(exchange);
     }
     /* It is not in the future: it was waited for. */
-    return kinf__watchcache_snapshot_at(exchange->source->cache, version, ret_snapshot, NULL) < 0
-               ? kinf__refuse(exchange->refusal, 410, "Expired",
-                              "The resourceVersion for the provided list is too old.")
-               : 0;
+    if (kinf__watchcache_snapshot_at(cache, &ret_token->version, ret_snapshot, NULL) == 0)
+        return 0;
+    return is_page ? kinf__token_refuse_expired(exchange->refusal)
+                   : kinf__refuse(exchange->refusal, 410, "Expired",
+                                  "The resourceVersion for the provided list is too old.");
 }
 
 /* Steps until the listing knows how its answer begins; others go on between the steps. */
@@ -301,7 +303,8 @@ static int begin_list(struct kinf__exchange *exchange)
         return KINF__STEP_WAITS;
     }
     if (result.snapshot != NULL)
-        kinf__watchcache_hold(exchange->source->cache, result.snapshot, kinf__clock_now_ms());
+        kinf__watchcache_hold(exchange->source->cache, result.snapshot, &result.version,
+                              kinf__clock_now_ms());
     exchange->answer.body = result.body;
     exchange->answer.stream = result.stream;
     exchange->answer.is_gzip = result.is_gzip;
@@ -509,15 +512,17 @@ static int refuse_behind(struct kinf__exchange *exchange)
 
 /* What is of before a restart, and is served so, shows nothing. */
 static enum kinf__session_state look_at_session(struct kinf__exchange *exchange,
-                                                uint64_t *ret_version)
+                                                uint64_t *ret_number)
 {
     bool is_saved = kinf__source_is_saved(exchange->source);
+    struct kinf__store_version version = { .number = 0 };
     kinf_auto_snapshot struct kinf_snapshot *snapshot =
-        kinf__watchcache_snapshot(exchange->source->cache, ret_version);
+        kinf__watchcache_snapshot(exchange->source->cache, &version);
 
+    *ret_number = version.number;
     return snapshot == NULL || is_saved
                ? KINF__SESSION_LATE
-               : kinf__session_look(&exchange->source->session, snapshot, *ret_version);
+               : kinf__session_look(&exchange->source->session, snapshot, version.number);
 }
 
 /* Whatever changes may be what is waited for: it is looked at again after each change. */

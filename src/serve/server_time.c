@@ -205,13 +205,13 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
 static void tick_session(struct kinf__source *source, int64_t now_ms)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
-    uint64_t version;
+    struct kinf__store_version version;
 
     if (!kinf__session_is_behind(&source->session) || kinf__source_is_saved(source))
         return;
     snapshot = kinf__watchcache_snapshot(source->cache, &version);
     if (snapshot != NULL)
-        kinf__session_tick(&source->session, snapshot, version, now_ms);
+        kinf__session_tick(&source->session, snapshot, version.number, now_ms);
 }
 
 static bool is_late(struct kinf__source *source)

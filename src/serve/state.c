@@ -27,7 +27,6 @@ static const char plain[] = "text/plain; charset=utf-8";
 void kinf__source_status(const struct kinf__source *source, struct kinf_informer_status *ret_status)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
-    uint64_t version;
 
     if (source->informer != NULL) {
         kinf_informer_status(source->informer, ret_status);
@@ -35,7 +34,7 @@ void kinf__source_status(const struct kinf__source *source, struct kinf_informer
     }
     *ret_status = (struct kinf_informer_status){ .state = KINF_STATE_LIVE,
                                                  .last_contact_ms = kinf__clock_now_ms() };
-    snapshot = kinf__watchcache_snapshot(source->cache, &version);
+    snapshot = kinf__watchcache_snapshot(source->cache, NULL);
     ret_status->has_synced = snapshot != NULL;
     if (snapshot != NULL)
         ret_status->n_objects = kinf_snapshot_count(snapshot);

@@ -1,6 +1,6 @@
 /*
- * Tokens: "ISSUER.PROCESS.VERSION.REMAINING.TAG.KEY", all but the last in hexadecimal, the key as
- * base64url.
+ * Tokens: "ISSUER.PROCESS.LINEAGE.VERSION.REMAINING.TAG.KEY", all but the last in hexadecimal, the key
+ * as base64url.
  * The tag is a keyed hash of the rest (the key is the process's own random number), so a client can
  * neither change a token nor make one up. Neighbours: list.c writes and resource.c reads them.
  */
@@ -23,9 +23,10 @@ static uint32_t process_tag(void)
 
 static uint64_t tag_of(uint32_t issuer, const struct kinf__token *token)
 {
-    char text[KINF__TOKEN_KEY_SIZE + 80];
-    int len = snprintf(text, sizeof text, "continue %" PRIx32 " %" PRIx64 " %" PRIx64 " %s", issuer,
-                       token->version, token->n_remaining, token->after);
+    char text[KINF__TOKEN_KEY_SIZE + 96];
+    int len = snprintf(
+        text, sizeof text, "continue %" PRIx32 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %s", issuer,
+        token->version.lineage, token->version.number, token->n_remaining, token->after);
 
     return kinf__hash((struct kinf_str){ text, (size_t)len });
 }
@@ -64,8 +65,9 @@ uint32_t kinf__token_issuer(const char *source)
 int kinf__token_write(uint32_t issuer, const struct kinf__token *token, struct kinf__buffer *out)
 {
     if (kinf__buffer_printf(
-            out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%" PRIx64 ".%016" PRIx64 ".", issuer,
-            process_tag(), token->version, token->n_remaining, tag_of(issuer, token)) < 0 ||
+            out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%" PRIx64 ".%" PRIx64 ".%016" PRIx64 ".",
+            issuer, process_tag(), token->version.lineage, token->version.number,
+            token->n_remaining, tag_of(issuer, token)) < 0 ||
         append_key(out, token->after) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -87,11 +89,14 @@ static int refuse_invalid(struct kinf__refusal *refusal, const char *why)
 static bool parse(const char *text, uint32_t *ret_issuer, uint32_t *ret_process,
                   struct kinf__token *ret_token)
 {
+    struct kinf__store_version *version = &ret_token->version;
     int at = 0;
 
-    return sscanf(text, "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64 ".%*16[0-9a-f].%n",
-                  ret_issuer, ret_process, &ret_token->version, &ret_token->n_remaining,
-                  &at) == 4 &&
+    return sscanf(text,
+                  "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64 ".%16" SCNx64
+                  ".%*16[0-9a-f].%n",
+                  ret_issuer, ret_process, &version->lineage, &version->number,
+                  &ret_token->n_remaining, &at) == 5 &&
            at != 0 && decode_key(text + at, ret_token->after, sizeof ret_token->after);
 }
 

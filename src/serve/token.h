@@ -17,13 +17,14 @@
 
 #include "base/buffer.h"
 #include "serve/refusal.h"
+#include "watchcache/watchcache.h"
 
 /* Two names, as in a key. */
 #define KINF__TOKEN_KEY_SIZE (2 * KINF_NAME_MAX)
 
 struct kinf__token {
-    uint64_t version;     /* of the store that the pages are read from */
-    uint64_t n_remaining; /* objects behind `after`; 0: not counted */
+    struct kinf__store_version version; /* of the store that the pages are read from */
+    uint64_t n_remaining;               /* objects behind `after`; 0: not counted */
     char after[KINF__TOKEN_KEY_SIZE];
 };
 

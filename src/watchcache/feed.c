@@ -294,7 +294,7 @@ static void go_back_locked(struct kinf__watchcache *cache, const struct group *g
 {
     if (group->version_before > cache->suspect_version)
         cache->suspect_version = group->version_before;
-    kinf__pages_drop_all_locked(cache);
+    kinf__lineage_begin_locked(cache);
     if (group->version < group->version_before)
         kinf__waiters_end_all_locked(cache, KINF_ERR_EXPIRED);
 }

@@ -44,8 +44,14 @@ uint64_t kinf__watchcache_version(struct kinf__watchcache *cache)
     return version;
 }
 
+static struct kinf__store_version current_version_locked(const struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    return (struct kinf__store_version){ cache->version, cache->lineage };
+}
+
 struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
-                                                uint64_t *ret_version)
+                                                struct kinf__store_version *ret_version)
 {
     struct kinf_snapshot *snapshot = NULL;
 
@@ -53,7 +59,7 @@ struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
     if (cache->version != 0) {
         snapshot = kinf_snapshot_ref(cache->current);
         if (ret_version != NULL)
-            *ret_version = cache->version;
+            *ret_version = current_version_locked(cache);
     }
     kinf__mutex_unlock(&cache->lock);
     return snapshot;
@@ -61,11 +67,11 @@ struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
 
 /* --- held ones --- */
 
-static struct kinf__page *find_page_locked(const struct kinf__watchcache *cache, uint64_t version)
+static struct kinf__page *find_page_locked(const struct kinf__watchcache *cache, uint64_t number)
     KINF__REQUIRES(cache->lock)
 {
     for (size_t i = 0; i < cache->n_pages; i++) {
-        if (cache->pages[i].version == version)
+        if (cache->pages[i].version == number)
             return &cache->pages[i];
     }
     return NULL;
@@ -118,29 +124,29 @@ void kinf__pages_expire_locked(struct kinf__watchcache *cache, int64_t now_ms)
         kinf_snapshot_unref(snapshot);
 }
 
-void kinf__pages_drop_all_locked(struct kinf__watchcache *cache)
+void kinf__lineage_begin_locked(struct kinf__watchcache *cache)
 {
+    static _Atomic(uint64_t) last; /* of the process: a cache takes another one's place */
+
+    cache->lineage = atomic_fetch_add(&last, 1) + 1;
+    cache->given_up_version = 0;
     while (cache->n_pages > 0)
         kinf_snapshot_unref(take_oldest_page_locked(cache));
 }
 
-/* A version that was used twice would not say which state it is; one that was given up would begin its
- * time and its bytes anew. */
+/* One that was given up would begin its time and its bytes anew. */
 static bool may_hold_locked(const struct kinf__watchcache *cache,
-                            const struct kinf_snapshot *snapshot, uint64_t version)
-    KINF__REQUIRES(cache->lock)
+                            const struct kinf_snapshot *snapshot,
+                            const struct kinf__store_version *version) KINF__REQUIRES(cache->lock)
 {
-    return version != 0 && version <= cache->version &&
-           (snapshot == cache->current ||
-            (version > cache->suspect_version && version > cache->given_up_version)) &&
-           find_page_locked(cache, version) == NULL;
+    return version->lineage == cache->lineage &&
+           (snapshot == cache->current || version->number > cache->given_up_version) &&
+           find_page_locked(cache, version->number) == NULL;
 }
 
 void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
-                           int64_t now_ms)
+                           const struct kinf__store_version *version, int64_t now_ms)
 {
-    uint64_t version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(snapshot));
-
     kinf__mutex_lock(&cache->lock);
     if (may_hold_locked(cache, snapshot, version)) {
         if (cache->n_pages == cache->limits.max_pages) {
@@ -148,36 +154,54 @@ void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot 
             cache->counts.n_pages_dropped++;
         }
         cache->pages[cache->n_pages++] =
-            (struct kinf__page){ kinf_snapshot_ref(snapshot), version, now_ms, cache->n_bytes_out };
+            (struct kinf__page){ kinf_snapshot_ref(snapshot), version->number, now_ms,
+                                 cache->n_bytes_out };
     }
     kinf__mutex_unlock(&cache->lock);
 }
 
-int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache, uint64_t version,
+/* Whether a number stands for one state alone. */
+static bool is_certain_locked(const struct kinf__watchcache *cache,
+                              const struct kinf__store_version *version) KINF__REQUIRES(cache->lock)
+{
+    return version->lineage != 0 ? version->lineage == cache->lineage
+                                 : version->number > cache->suspect_version;
+}
+
+/* NULL: there is none. */
+static struct kinf_snapshot *find_snapshot_locked(const struct kinf__watchcache *cache,
+                                                  struct kinf__store_version *version)
+    KINF__REQUIRES(cache->lock)
+{
+    const struct kinf__page *page = find_page_locked(cache, version->number);
+
+    if (!is_certain_locked(cache, version) || (page == NULL && version->number != cache->version))
+        return NULL;
+    version->lineage = cache->lineage;
+    return kinf_snapshot_ref(page != NULL ? page->snapshot : cache->current);
+}
+
+int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache,
+                                 struct kinf__store_version *version,
                                  struct kinf_snapshot **ret_snapshot, struct kinf_error *err)
 {
-    struct kinf_snapshot *snapshot = NULL;
-    struct kinf__page *page;
+    struct kinf_snapshot *snapshot;
     uint64_t current;
 
     kinf__mutex_lock(&cache->lock);
     current = cache->version;
-    page = find_page_locked(cache, version);
-    if (page != NULL)
-        snapshot = kinf_snapshot_ref(page->snapshot);
-    else if (version == current && version > cache->suspect_version)
-        snapshot = kinf_snapshot_ref(cache->current);
+    snapshot = find_snapshot_locked(cache, version);
     kinf__mutex_unlock(&cache->lock);
     if (snapshot != NULL) {
         *ret_snapshot = snapshot;
         return 0;
     }
-    if (version > current)
+    if (version->number > current)
         return kinf__error_set(err, KINF_ERR_RV_TOO_LARGE,
                                "Too large resource version: %llu, current: %llu",
-                               (unsigned long long)version, (unsigned long long)current);
+                               (unsigned long long)version->number, (unsigned long long)current);
     return kinf__error_set(err, KINF_ERR_EXPIRED, "version %llu is not held",
-                           (unsigned long long)version);
+                           (unsigned long long)version->number);
 }
 
 /* --- waiters --- */

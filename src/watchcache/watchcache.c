@@ -134,6 +134,7 @@ static struct kinf__history enable_locked(struct kinf__watchcache *cache)
     cache->current = kinf_indexer_snapshot(cache->indexer);
     cache->version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(cache->current));
     cache->store_bytes = bytes_of(cache->current);
+    kinf__lineage_begin_locked(cache);
     kinf__waiters_note_version_locked(cache);
     return kinf__watchcache_restart_locked(cache, "");
 }
@@ -144,7 +145,7 @@ static struct kinf__history disable_locked(struct kinf__watchcache *cache)
     kinf_snapshot_unref(KINF__TAKE(cache->current));
     cache->version = 0;
     cache->store_bytes = 0;
-    kinf__pages_drop_all_locked(cache);
+    kinf__lineage_begin_locked(cache);
     kinf__waiters_end_all_locked(cache, KINF_ERR_STOPPED);
     return kinf__watchcache_restart_locked(cache, "");
 }

@@ -94,21 +94,30 @@ uint64_t kinf__watchcache_version(struct kinf__watchcache *cache);
 /* A resourceVersion as a number: decimal, no leading zero, from 1 to 2^64-1; else 0. */
 uint64_t kinf__watchcache_parse_rv(const char *rv);
 
+/* Which state of the store a snapshot is. A server that went back gives numbers again, to other
+ * states: those are of another lineage. */
+struct kinf__store_version {
+    uint64_t number;  /* the resourceVersion; 0: none */
+    uint64_t lineage; /* no two caches of a process share one; 0: it is not known */
+};
+
 /* The version of the store that readers are told, with a reference for the caller; NULL if that is
  * 0. `ret_version` may be NULL. */
 struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
-                                                uint64_t *ret_version);
+                                                struct kinf__store_version *ret_version);
 
-/* Keeps a snapshot that came from here for later pages, until it is too old or too expensive; once
- * held, holding it again changes nothing. That it could not be held (given up before, disabled, of a
- * server that went back) shows when it is asked for. */
+/* Keeps a snapshot that came from here, with its version, for later pages, until it is too old or
+ * too expensive; once held, holding it again changes nothing. That it could not be held (given up
+ * before, disabled, of a server that went back) shows when it is asked for. */
 void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
-                           int64_t now_ms);
+                           const struct kinf__store_version *version, int64_t now_ms);
 
-/* Exactly this version: the current or a held one, with a reference for the caller. Errors:
- * KINF_ERR_EXPIRED (not held, or no longer; or the current one, which is not held, and the server has
- * used its number before), KINF_ERR_RV_TOO_LARGE (above the current one). */
-KINF_MUST_CHECK int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache, uint64_t version,
+/* Exactly this version, of which the number and perhaps the lineage are known: the current or a held
+ * one, with a reference for the caller; then *version has its lineage. Errors: KINF_ERR_EXPIRED (not
+ * held, or no longer; of another lineage; without one, a number that the server has used before),
+ * KINF_ERR_RV_TOO_LARGE (above the current one). */
+KINF_MUST_CHECK int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache,
+                                                 struct kinf__store_version *version,
                                                  struct kinf_snapshot **ret_snapshot,
                                                  struct kinf_error *err);
 

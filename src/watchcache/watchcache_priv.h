@@ -88,6 +88,7 @@ struct kinf__watchcache {
     /* guarded by lock */
     struct kinf_snapshot *current; /* NULL: disabled */
     uint64_t version;              /* of it */
+    uint64_t lineage;              /* of it */
     uint64_t suspect_version;      /* up to this, the server has used versions twice */
     uint64_t epoch;                /* counts the history's beginnings */
     struct kinf__history history;
@@ -137,7 +138,8 @@ size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache) KINF__REQU
 /* Gives up what is too old or above the limit of bytes. */
 void kinf__pages_expire_locked(struct kinf__watchcache *cache, int64_t now_ms)
     KINF__REQUIRES(cache->lock);
-void kinf__pages_drop_all_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);
+/* From here on numbers may stand for other states than before: no page is read any more. */
+void kinf__lineage_begin_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);
 
 /* Ends those whose version is reached. */
 void kinf__waiters_note_version_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);

@@ -149,13 +149,14 @@ static void try_token(const char *text)
         FUZZ_REQUIRE(!"nobody can make up a token");
     if (len >= KINF__TOKEN_KEY_SIZE)
         return;
-    token = (struct kinf__token){ .version = len, .n_remaining = 3 * len };
+    token = (struct kinf__token){ .version = { .number = 5 * len, .lineage = len },
+                                  .n_remaining = 3 * len };
     memcpy(token.after, text, len + 1);
     FUZZ_REQUIRE(kinf__token_write(issuer, &token, &written) == 0);
-    token = (struct kinf__token){ .version = 0 };
+    token = (struct kinf__token){ .n_remaining = 0 };
     FUZZ_REQUIRE(kinf__token_read(issuer, written.bytes, &token, &refusal) == 0);
-    FUZZ_REQUIRE(token.version == len && token.n_remaining == 3 * len &&
-                 strcmp(token.after, text) == 0);
+    FUZZ_REQUIRE(token.version.number == 5 * len && token.version.lineage == len &&
+                 token.n_remaining == 3 * len && strcmp(token.after, text) == 0);
     for (size_t i = 0; i < written.len; i++) {
         written.bytes[i] ^= 1;
         FUZZ_REQUIRE(kinf__token_read(issuer, written.bytes, &token, &refusal) < 0);

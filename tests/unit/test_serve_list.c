@@ -82,7 +82,7 @@ static void read_all(struct kinf__list_result *result, size_t step, struct kinf_
     result->stream->free(result->stream);
 }
 
-static const struct kinf__token start = { .version = 7 };
+static const struct kinf__token start = { .version.number = 7 };
 
 static struct kinf__list_params params_of(struct kinf_indexer *indexer,
                                           const struct kinf__selection *selection,
@@ -342,7 +342,7 @@ static size_t count_in_pages(struct kinf_indexer *indexer, const struct kinf__se
         if (has_more) {
             assert_int_equal(sscanf(mark, "\"continue\":\"%511[^\"]", text), 1);
             assert_int_equal(kinf__token_read(params.issuer, text, &token, &refusal), 0);
-            assert_int_equal(token.version, 7);
+            assert_int_equal(token.version.number, 7);
         }
     }
     return n;

@@ -703,7 +703,7 @@ static void a_header_is_answered_in_the_form_that_it_prefers(void **state)
 
 /* --- tokens and texts --- */
 
-static const struct kinf__token page = { 427, 3, "default/web-1" };
+static const struct kinf__token page = { { .number = 427, .lineage = 5 }, 3, "default/web-1" };
 
 static void a_token_comes_back_unless_it_was_changed(void **state)
 {
@@ -715,7 +715,8 @@ static void a_token_comes_back_unless_it_was_changed(void **state)
     (void)state;
     assert_int_equal(kinf__token_write(issuer, &page, &text), 0);
     assert_int_equal(kinf__token_read(issuer, text.bytes, &token, &refusal), 0);
-    assert_int_equal(token.version, 427);
+    assert_int_equal(token.version.number, 427);
+    assert_int_equal(token.version.lineage, 5);
     assert_int_equal(token.n_remaining, 3);
     assert_string_equal(token.after, "default/web-1");
     for (size_t i = 0; i < text.len; i++) {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "apiserver/store.h"
 #include "base/compiler.h"
 #include "serve/mhd_response.h"
 #include "unit/serve_fixture.h"
@@ -146,26 +147,94 @@ static void without_an_api_server_behind_it_the_cache_is_all_there_is(void **sta
     serve_teardown(&f);
 }
 
+/* The request for what comes behind the page that this one asks for, or that a refusal offers. */
+static void ask_for_page(const struct serve_fixture *f, const char *line, int status,
+                         char ret_line[1024])
+{
+    struct served_answer answer = served_fake_answer(serve_send_request(f, line, ""));
+    const char *token;
+
+    assert_int_equal(answer.status, status);
+    token = strstr(answer.body, "\"continue\":\"");
+    assert_non_null(token);
+    token += strlen("\"continue\":\"");
+    snprintf(ret_line, 1024, "GET " OBJECTS "?limit=1&continue=%.*s", (int)strcspn(token, "\""),
+             token);
+    served_answer_release(&answer);
+}
+
 static void a_page_has_the_version_of_the_first_one(void **state)
 {
-    struct served_answer page;
     struct serve_fixture f;
     char line[1024];
-    const char *token;
 
     (void)state;
     serve_setup_whole(&f);
-    page = served_fake_answer(serve_send_request(&f, "GET " OBJECTS "?limit=1", ""));
-    token = strstr(page.body, "\"continue\":\"");
-    assert_non_null(token);
-    token += strlen("\"continue\":\"");
+    ask_for_page(&f, "GET " OBJECTS "?limit=1", 200, line);
     swept_fake_put(f.fake, "aa", "3");
     swept_fake_settle(f.fake);
-    snprintf(line, sizeof line, "GET " OBJECTS "?continue=%.*s", (int)strcspn(token, "\""), token);
     serve_expect(&f, line, "", 200, "\"name\":\"b\"", "\"name\":\"aa\"");
     strcat(line, "&resourceVersion=7");
     serve_expect(&f, line, "", 400, "not allowed when using continue", NULL);
-    served_answer_release(&page);
+    serve_teardown(&f);
+}
+
+static struct kinf__backup *back_up(const struct serve_fixture *f)
+{
+    struct kinf__store *store = kinf__sim_store(f->fake->sim);
+    struct kinf__backup *backup;
+
+    kinf__store_lock(store);
+    assert_int_equal(kinf__store_back_up(store, &backup), 0);
+    kinf__store_unlock(store);
+    return backup;
+}
+
+static void restore(const struct serve_fixture *f, struct kinf__backup *backup)
+{
+    struct kinf__store *store = kinf__sim_store(f->fake->sim);
+
+    kinf__store_lock(store);
+    assert_int_equal(kinf__store_restore(store, backup), 0);
+    kinf__store_unlock(store);
+    kinf__backup_free(backup);
+    /* Who has more than there is has settled. */
+    while (kinf__watchcache_version(kinf__source_cache(f->served.sources[0].source)) !=
+           kinf__store_version(store))
+        kinf__fake_nap();
+}
+
+/* Restored from a backup, the API server gives the same version to another state, of which somebody
+ * reads pages, too. */
+static void a_page_is_not_of_another_state_with_the_same_version(void **state)
+{
+    char old_line[1024], line[1024], text[256];
+    struct kinf__backup *backup;
+    struct serve_fixture f;
+    uint64_t version;
+
+    (void)state;
+    serve_setup_whole(&f);
+    backup = back_up(&f);
+    swept_fake_put(f.fake, "c", "undone");
+    swept_fake_settle(f.fake);
+    version = kinf__store_version(kinf__sim_store(f.fake->sim));
+    ask_for_page(&f, "GET " OBJECTS "?limit=1", 200, old_line);
+    restore(&f, backup);
+    swept_fake_put(f.fake, "d", "4");
+    swept_fake_settle(f.fake);
+    serve_expect(&f, "GET " OBJECTS, "", 200, "\"name\":\"d\"", "\"name\":\"c\"");
+    assert_int_equal(kinf__store_version(kinf__sim_store(f.fake->sim)), version);
+    ask_for_page(&f, "GET " OBJECTS "?limit=1", 200, line);
+    serve_expect(&f, old_line, "", 410, "\"reason\":\"Expired\"", "\"items\"");
+    /* To whom that is old, too. */
+    swept_fake_put(f.fake, "e", "5");
+    swept_fake_settle(f.fake);
+    serve_expect(&f, line, "", 200, "\"name\":\"b\"\n\"remainingItemCount\":1", NULL);
+    /* What the number says alone is not enough, either. */
+    snprintf(text, sizeof text, "GET " OBJECTS "?resourceVersion=%llu&resourceVersionMatch=Exact",
+             (unsigned long long)version);
+    serve_expect(&f, text, "", 410, "too old", NULL);
     serve_teardown(&f);
 }
 
@@ -488,6 +557,7 @@ int main(void)
         cmocka_unit_test(what_is_not_here_is_passed_on_for_who_has_a_token),
         cmocka_unit_test(without_an_api_server_behind_it_the_cache_is_all_there_is),
         cmocka_unit_test(a_page_has_the_version_of_the_first_one),
+        cmocka_unit_test(a_page_is_not_of_another_state_with_the_same_version),
         cmocka_unit_test(heads_that_are_no_requests_are_refused),
         cmocka_unit_test(before_the_first_list_nothing_is_answered_from_it),
         cmocka_unit_test(each_source_answers_for_its_namespace),

@@ -29,13 +29,14 @@ static struct kinf__watchcache_status status_of(struct watchcache_fixture *f)
 static void nothing_is_served_before_the_first_list(void **state)
 {
     struct watchcache_fixture *f = *state;
+    struct kinf__store_version first = { .number = 1 };
     struct kinf_snapshot *snapshot;
     struct watch watch;
 
     assert_int_equal(kinf__watchcache_version(f->cache), 0);
     assert_null(kinf__watchcache_snapshot(f->cache, NULL));
     assert_int_equal(watch_try(f, &watch, 1, NULL), KINF_ERR_STATE);
-    assert_int_equal(kinf__watchcache_snapshot_at(f->cache, 1, &snapshot, NULL),
+    assert_int_equal(kinf__watchcache_snapshot_at(f->cache, &first, &snapshot, NULL),
                      KINF_ERR_RV_TOO_LARGE);
     watchcache_replace(f, "10", "a@3");
     assert_int_equal(kinf__watchcache_version(f->cache), 10);

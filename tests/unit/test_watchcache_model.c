@@ -48,8 +48,11 @@ struct twin_watch {
     unsigned progress;
 };
 
+/* Somebody reads a version, holds it some time later, and later again asks for it. */
 struct held {
-    unsigned version;
+    struct kinf__store_version version;
+    struct kinf_snapshot *snapshot; /* NULL: it is held, or nobody reads */
+    bool is_undone;                 /* the server went back */
     struct state states[n_slots];
 };
 
@@ -223,7 +226,8 @@ static void restore(struct twin *twin)
     memcpy(twin->now, twin->kept, sizeof twin->now);
     twin->version = twin->kept_version;
     feed_list(twin);
-    memset(twin->held, 0, sizeof twin->held);
+    for (size_t i = 0; i < n_held; i++)
+        twin->held[i].is_undone = true;
 }
 
 /* --- judging --- */
@@ -594,26 +598,35 @@ static void judge_wakes(struct twin *twin, unsigned armed, size_t n_past, unsign
 
 /* --- pages --- */
 
+static void ask_for_held(struct twin *twin, struct held *held)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    int rc = kinf__watchcache_snapshot_at(twin->f->cache, &held->version, &snapshot, NULL);
+
+    if (rc == 0) {
+        assert_false(held->is_undone);
+        judge_snapshot(snapshot, held->states, (unsigned)held->version.number);
+    } else {
+        assert_true(held->is_undone ||
+                    (rc == KINF_ERR_EXPIRED && status_of(twin).n_pages_dropped > 0));
+    }
+    held->version.number = 0;
+}
+
 static void step_page(struct twin *twin)
 {
     struct held *held = &twin->held[below(twin, n_held)];
-    struct kinf_snapshot *snapshot = NULL;
 
-    if (held->version != 0) {
-        int rc = kinf__watchcache_snapshot_at(twin->f->cache, held->version, &snapshot, NULL);
-
-        if (rc == 0)
-            judge_snapshot(snapshot, held->states, held->version);
-        else
-            assert_true(rc == KINF_ERR_EXPIRED && status_of(twin).n_pages_dropped > 0);
-        held->version = 0;
+    if (held->snapshot != NULL) {
+        kinf__watchcache_hold(twin->f->cache, held->snapshot, &held->version, kinf__clock_now_ms());
+        kinf_snapshot_unref(KINF__TAKE(held->snapshot));
+    } else if (held->version.number != 0) {
+        ask_for_held(twin, held);
     } else {
-        snapshot = kinf__watchcache_snapshot(twin->f->cache, NULL);
-        kinf__watchcache_hold(twin->f->cache, snapshot, kinf__clock_now_ms());
-        held->version = twin->stored_version;
+        held->snapshot = kinf__watchcache_snapshot(twin->f->cache, &held->version);
+        held->is_undone = false;
         memcpy(held->states, twin->stored, sizeof held->states);
     }
-    kinf_snapshot_unref(snapshot);
 }
 
 /* --- the test --- */
@@ -651,13 +664,15 @@ static void step_write(struct twin *twin)
     judge_wakes(twin, armed, epoch == twin->epoch ? n_past : 0, epoch);
 }
 
-static void end_watches(struct twin *twin)
+static void end_all(struct twin *twin)
 {
     for (size_t i = 0; i < n_watches; i++) {
         read_watch(twin, &twin->watches[i], SIZE_MAX);
         if (twin->watches[i].watch.cursor != NULL)
             watch_end(&twin->watches[i].watch);
     }
+    for (size_t i = 0; i < n_held; i++)
+        kinf_snapshot_unref(twin->held[i].snapshot);
     watch_end(&twin->witness.watch);
 }
 
@@ -682,7 +697,7 @@ static void run(struct watchcache_fixture *f, uint64_t seed, size_t *n_told, siz
             step_watch(twin);
         watchcache_check(f);
     }
-    end_watches(twin);
+    end_all(twin);
     *n_told += twin->n_told;
     *n_expired += twin->n_expired;
     free(twin->unseen);

@@ -134,19 +134,19 @@ static void *look_around(void *ctx)
     struct kinf__watchcache *cache = crowd->f->cache;
     struct kinf__watch_recent_event events[8];
     struct kinf__watchcache_status status;
-    uint64_t version;
+    struct kinf__store_version version;
 
     while (!atomic_load(&crowd->is_over)) {
         struct kinf_snapshot *snapshot = kinf__watchcache_snapshot(cache, &version), *again = NULL;
 
-        kinf__watchcache_hold(cache, snapshot, kinf__clock_now_ms());
-        if (kinf__watchcache_snapshot_at(cache, version, &again, NULL) == 0) {
+        kinf__watchcache_hold(cache, snapshot, &version, kinf__clock_now_ms());
+        if (kinf__watchcache_snapshot_at(cache, &version, &again, NULL) == 0) {
             EXPECT(crowd, kinf_snapshot_count(again) == kinf_snapshot_count(snapshot));
             kinf_snapshot_unref(again);
         }
         kinf_snapshot_unref(snapshot);
         kinf__watchcache_status(cache, &status);
-        EXPECT(crowd, status.version >= version && status.oldest_version <= status.version);
+        EXPECT(crowd, status.version >= version.number && status.oldest_version <= status.version);
         for (size_t n = kinf__watchcache_recent(cache, events, 8); n-- > 0;)
             kinf_object_unref(events[n].object);
         kinf__watchcache_tick(cache, kinf__clock_now_ms());

@@ -19,23 +19,53 @@
 /* The feeding thread has a clock of its own, so ages count from now. */
 static int64_t now_ms;
 
-static void hold(struct watchcache_fixture *f)
+/* A version that readers were told. */
+struct reading {
+    struct kinf_snapshot *snapshot;
+    struct kinf__store_version version;
+};
+
+static struct reading read_now(struct watchcache_fixture *f)
 {
-    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__watchcache_snapshot(f->cache, NULL);
+    struct reading reading = { .snapshot = NULL };
 
-    if (now_ms == 0)
-        now_ms = kinf__clock_now_ms();
-
-    kinf__watchcache_hold(f->cache, snapshot, now_ms);
+    reading.snapshot = kinf__watchcache_snapshot(f->cache, &reading.version);
+    assert_non_null(reading.snapshot);
+    return reading;
 }
 
-/* The number of objects at a version, or what asking for it fails with. */
-static int count_at(struct watchcache_fixture *f, uint64_t version)
+static void hold_reading(struct watchcache_fixture *f, struct reading *take_reading)
+{
+    if (now_ms == 0)
+        now_ms = kinf__clock_now_ms();
+    kinf__watchcache_hold(f->cache, take_reading->snapshot, &take_reading->version, now_ms);
+    kinf_snapshot_unref(take_reading->snapshot);
+}
+
+static struct kinf__store_version hold(struct watchcache_fixture *f)
+{
+    struct reading reading = read_now(f);
+
+    hold_reading(f, &reading);
+    return reading.version;
+}
+
+/* The number of objects of a version, or what asking for it fails with. */
+static int count_of(struct watchcache_fixture *f, struct kinf__store_version version)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
-    int rc = kinf__watchcache_snapshot_at(f->cache, version, &snapshot, NULL);
+    struct kinf__store_version found = { .number = version.number, .lineage = version.lineage };
+    int rc = kinf__watchcache_snapshot_at(f->cache, &found, &snapshot, NULL);
 
+    if (rc == 0)
+        assert_int_equal(kinf__watchcache_parse_rv(kinf_snapshot_resource_version(snapshot)),
+                         found.number);
     return rc < 0 ? rc : (int)kinf_snapshot_count(snapshot);
+}
+
+static int count_at(struct watchcache_fixture *f, uint64_t number)
+{
+    return count_of(f, (struct kinf__store_version){ .number = number });
 }
 
 static size_t n_pages(struct watchcache_fixture *f)
@@ -97,18 +127,17 @@ static void held_versions_are_bounded_by_number(void **state)
 {
     const struct kinf__watchcache_limits limits = { .max_pages = 2 };
     struct watchcache_fixture *f = *state;
-    struct kinf_snapshot *snapshot;
+    struct reading first;
 
     remake(f, &limits);
     watchcache_replace(f, "10", "a@1");
-    snapshot = kinf__watchcache_snapshot(f->cache, NULL);
+    first = read_now(f);
     hold(f);
     watchcache_put(f, "a@11");
     hold(f);
     watchcache_put(f, "a@12");
     hold(f);
-    kinf__watchcache_hold(f->cache, snapshot, now_ms);
-    kinf_snapshot_unref(snapshot);
+    hold_reading(f, &first);
     assert_int_equal(n_pages(f), 2);
     assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
     assert_int_equal(count_at(f, 11), 1);
@@ -142,19 +171,18 @@ static void held_versions_are_bounded_by_the_bytes_that_they_keep(void **state)
 static void versions_that_were_given_up_are_not_held_again(void **state)
 {
     struct watchcache_fixture *f = *state;
-    struct kinf_snapshot *snapshot;
+    struct reading first;
 
     watchcache_replace(f, "10", "a@1");
-    snapshot = kinf__watchcache_snapshot(f->cache, NULL);
+    first = read_now(f);
     hold(f);
     watchcache_put(f, "b@11");
     hold(f);
     kinf__watchcache_tick(f->cache, now_ms + 5 * MINUTE_MS);
     assert_int_equal(n_pages(f), 0);
-    kinf__watchcache_hold(f->cache, snapshot, now_ms + 5 * MINUTE_MS);
+    hold_reading(f, &first);
     assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
     assert_int_equal(n_pages(f), 0);
-    kinf_snapshot_unref(snapshot);
     /* But what readers are told is held anew. */
     hold(f);
     watchcache_put(f, "c@12");
@@ -165,17 +193,17 @@ static void versions_that_were_given_up_are_not_held_again(void **state)
 static void server_that_went_back_ends_held_versions(void **state)
 {
     struct watchcache_fixture *f = *state;
-    kinf_auto_snapshot struct kinf_snapshot *before = NULL;
+    struct reading before;
 
     watchcache_replace(f, "10", "a@1");
     watchcache_put(f, "b@12");
     hold(f);
-    before = kinf__watchcache_snapshot(f->cache, NULL);
+    before = read_now(f);
     watchcache_replace(f, "11", "a@1");
     assert_int_equal(n_pages(f), 0);
     assert_int_equal(count_at(f, 12), KINF_ERR_RV_TOO_LARGE);
     watchcache_put(f, "c@13");
-    kinf__watchcache_hold(f->cache, before, now_ms); /* first page read before, held after */
+    hold_reading(f, &before); /* first page read before, held after */
     assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
     hold(f);
     watchcache_put(f, "c@14");
@@ -187,23 +215,64 @@ static void server_that_went_back_ends_held_versions(void **state)
 static void version_of_two_states_is_not_read(void **state)
 {
     struct watchcache_fixture *f = *state;
+    struct kinf__store_version before, after, later;
 
     watchcache_replace(f, "10", "a@1");
     watchcache_put(f, "b@12");
-    hold(f);
+    before = hold(f);
+    assert_int_equal(count_of(f, before), 2);
     watchcache_replace(f, "11", "a@1");
     watchcache_put(f, "c@12");
+    watchcache_put(f, "d@13");
     assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
-    hold(f);
-    assert_int_equal(count_at(f, 12), 2);
+    watchcache_replace(f, "11", "a@1");
+    watchcache_put(f, "c@12");
+    after = hold(f);
+    assert_int_equal(count_of(f, after), 2);
+    assert_int_equal(count_of(f, before), KINF_ERR_EXPIRED);
+    assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
     watchcache_put(f, "e@13");
-    assert_int_equal(count_at(f, 12), 2);
-    hold(f);
+    assert_int_equal(count_of(f, after), 2);
+    assert_int_equal(count_of(f, before), KINF_ERR_EXPIRED);
+    assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
+    later = hold(f);
     watchcache_delete(f, "e@13");
+    assert_int_equal(count_of(f, later), KINF_ERR_EXPIRED);
     assert_int_equal(count_at(f, 13), KINF_ERR_EXPIRED);
     assert_int_equal(n_pages(f), 0);
     watchcache_put(f, "e@14");
     assert_int_equal(count_at(f, 14), 3);
+}
+
+/* Nobody knows what its server did meanwhile. */
+static void cache_that_was_disabled_reads_no_page_of_before(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__store_version before;
+
+    watchcache_replace(f, "10", "a@1");
+    before = hold(f);
+    kinf__watchcache_set_enabled(f->cache, false);
+    assert_int_equal(count_of(f, before), KINF_ERR_RV_TOO_LARGE);
+    watchcache_replace(f, "9", "a@1", "b@2");
+    watchcache_put(f, "c@10");
+    kinf__watchcache_set_enabled(f->cache, true);
+    assert_int_equal(count_of(f, before), KINF_ERR_EXPIRED);
+    assert_int_equal(count_of(f, hold(f)), 3);
+}
+
+/* A source may take another one's place while somebody reads pages of it. */
+static void version_of_another_cache_is_not_read(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__store_version before;
+
+    watchcache_replace(f, "10", "a@1");
+    before = hold(f);
+    remake(f, NULL);
+    watchcache_replace(f, "10", "b@1");
+    hold(f);
+    assert_int_equal(count_of(f, before), KINF_ERR_EXPIRED);
 }
 
 /* --- waiting --- */
@@ -494,6 +563,8 @@ int main(void)
         WATCHCACHE_TEST(versions_that_were_given_up_are_not_held_again),
         WATCHCACHE_TEST(server_that_went_back_ends_held_versions),
         WATCHCACHE_TEST(version_of_two_states_is_not_read),
+        WATCHCACHE_TEST(cache_that_was_disabled_reads_no_page_of_before),
+        WATCHCACHE_TEST(version_of_another_cache_is_not_read),
         WATCHCACHE_TEST(waiting_ends_when_the_version_is_reached),
         WATCHCACHE_TEST(waiting_ends_with_its_time),
         WATCHCACHE_TEST(waiting_ends_when_the_server_goes_back_or_serving_ends),
