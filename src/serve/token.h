@@ -23,8 +23,9 @@
 #define KINF__TOKEN_KEY_SIZE (2 * KINF_NAME_MAX)
 
 struct kinf__token {
-    struct kinf__store_version version; /* of the store that the pages are read from */
-    uint64_t n_remaining;               /* objects behind `after`; 0: not counted */
+    /* Of the store that the pages are read from, without its bytes. */
+    struct kinf__store_version version;
+    uint64_t n_remaining; /* objects behind `after`; 0: not counted */
     char after[KINF__TOKEN_KEY_SIZE];
 };
 

@@ -2,9 +2,9 @@
  * Versions of the store for readers: the current one, older ones that are held for lists in pages,
  * and those who wait for one to come. Neighbours: feed.c moves the current one.
  *
- * What a held version keeps in memory is told by what left the store since it was held: the oldest
- * has all that the younger ones have, so that is their sum, too. Nodes of the tree are not counted,
- * but bounded by the number of versions held.
+ * What a held version keeps in memory is told by what left the store since it was the current one:
+ * the oldest has all that the younger ones have, so that is their sum, too. Nodes of the tree are not
+ * counted, but bounded by the number of versions held.
  */
 #include "watchcache/watchcache_priv.h"
 
@@ -47,7 +47,7 @@ uint64_t kinf__watchcache_version(struct kinf__watchcache *cache)
 static struct kinf__store_version current_version_locked(const struct kinf__watchcache *cache)
     KINF__REQUIRES(cache->lock)
 {
-    return (struct kinf__store_version){ cache->version, cache->lineage };
+    return (struct kinf__store_version){ cache->version, cache->lineage, cache->n_bytes_out };
 }
 
 struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
@@ -71,7 +71,7 @@ static struct kinf__page *find_page_locked(const struct kinf__watchcache *cache,
     KINF__REQUIRES(cache->lock)
 {
     for (size_t i = 0; i < cache->n_pages; i++) {
-        if (cache->pages[i].version == number)
+        if (cache->pages[i].version.number == number)
             return &cache->pages[i];
     }
     return NULL;
@@ -90,14 +90,14 @@ static struct kinf_snapshot *take_oldest_page_locked(struct kinf__watchcache *ca
 static struct kinf_snapshot *give_up_oldest_page_locked(struct kinf__watchcache *cache)
     KINF__REQUIRES(cache->lock)
 {
-    if (cache->pages[0].version > cache->given_up_version)
-        cache->given_up_version = cache->pages[0].version;
+    cache->given_up_version = cache->pages[0].version.number;
     return take_oldest_page_locked(cache);
 }
 
 size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache)
 {
-    return cache->n_pages != 0 ? (size_t)(cache->n_bytes_out - cache->pages[0].n_bytes_out) : 0;
+    return cache->n_pages != 0 ? (size_t)(cache->n_bytes_out - cache->pages[0].version.n_bytes_out)
+                               : 0;
 }
 
 /* Takes the oldest out if it has to go. */
@@ -108,7 +108,8 @@ static struct kinf_snapshot *take_outworn_page_locked(struct kinf__watchcache *c
 
     if (cache->n_pages == 0)
         return NULL;
-    is_too_much = kinf__pages_bytes_locked(cache) > cache->limits.page_bytes;
+    is_too_much = kinf__pages_bytes_locked(cache) > cache->limits.page_bytes ||
+                  cache->n_pages > cache->limits.max_pages;
     if (!is_too_much && now_ms - cache->pages[0].since_ms < cache->limits.page_age_ms)
         return NULL;
     cache->counts.n_pages_dropped += is_too_much;
@@ -134,7 +135,7 @@ void kinf__lineage_begin_locked(struct kinf__watchcache *cache)
         kinf_snapshot_unref(take_oldest_page_locked(cache));
 }
 
-/* One that was given up would begin its time and its bytes anew. */
+/* One that was given up would begin its time anew. */
 static bool may_hold_locked(const struct kinf__watchcache *cache,
                             const struct kinf_snapshot *snapshot,
                             const struct kinf__store_version *version) KINF__REQUIRES(cache->lock)
@@ -144,18 +145,28 @@ static bool may_hold_locked(const struct kinf__watchcache *cache,
            find_page_locked(cache, version->number) == NULL;
 }
 
+/* It may have been read for long, and be older than what is held already. */
+static void insert_page_locked(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
+                               const struct kinf__store_version *version, int64_t now_ms)
+    KINF__REQUIRES(cache->lock)
+{
+    struct kinf__page *place = &cache->pages[cache->n_pages++];
+
+    for (; place > cache->pages && place[-1].version.number > version->number; place--) {
+        place[0] = place[-1];
+        if (place[0].since_ms < now_ms)
+            now_ms = place[0].since_ms;
+    }
+    *place = (struct kinf__page){ kinf_snapshot_ref(snapshot), *version, now_ms };
+}
+
 void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
                            const struct kinf__store_version *version, int64_t now_ms)
 {
     kinf__mutex_lock(&cache->lock);
     if (may_hold_locked(cache, snapshot, version)) {
-        if (cache->n_pages == cache->limits.max_pages) {
-            kinf_snapshot_unref(give_up_oldest_page_locked(cache));
-            cache->counts.n_pages_dropped++;
-        }
-        cache->pages[cache->n_pages++] =
-            (struct kinf__page){ kinf_snapshot_ref(snapshot), version->number, now_ms,
-                                 cache->n_bytes_out };
+        insert_page_locked(cache, snapshot, version, now_ms);
+        kinf__pages_expire_locked(cache, now_ms);
     }
     kinf__mutex_unlock(&cache->lock);
 }
@@ -177,7 +188,7 @@ static struct kinf_snapshot *find_snapshot_locked(const struct kinf__watchcache 
 
     if (!is_certain_locked(cache, version) || (page == NULL && version->number != cache->version))
         return NULL;
-    version->lineage = cache->lineage;
+    *version = page != NULL ? page->version : current_version_locked(cache);
     return kinf_snapshot_ref(page != NULL ? page->snapshot : cache->current);
 }
 

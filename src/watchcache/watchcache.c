@@ -45,7 +45,7 @@ int kinf__watchcache_new(struct kinf_indexer *indexer, const struct kinf__watchc
         return kinf__error_no_memory(err);
     cache->indexer = indexer;
     cache->limits = with_defaults(limits);
-    cache->pages = calloc(cache->limits.max_pages, sizeof cache->pages[0]);
+    cache->pages = calloc(cache->limits.max_pages + 1, sizeof cache->pages[0]);
     if (cache->pages == NULL) {
         free(cache);
         return kinf__error_no_memory(err);
@@ -309,6 +309,48 @@ static const char *check_cursors_locked(const struct kinf__watchcache *cache)
     return wrong;
 }
 
+static bool is_younger(const struct kinf__page *page, const struct kinf__page *other)
+{
+    return page->version.number > other->version.number &&
+           page->version.n_bytes_out >= other->version.n_bytes_out &&
+           page->since_ms >= other->since_ms;
+}
+
+/* Of the objects that the current version does not have. */
+static size_t bytes_kept_locked(const struct kinf__watchcache *cache,
+                                const struct kinf_snapshot *snapshot) KINF__REQUIRES(cache->lock)
+{
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t bytes = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        if (kinf_snapshot_get(cache->current, kinf_object_key(object)) != object)
+            bytes += kinf_object_size(object);
+    }
+    return bytes;
+}
+
+static const char *check_pages_locked(const struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    if (cache->n_pages > cache->limits.max_pages)
+        return "too many pages";
+    for (size_t i = 0; i < cache->n_pages; i++) {
+        const struct kinf__page *page = &cache->pages[i];
+
+        if (page->version.lineage != cache->lineage)
+            return "a page of another lineage";
+        if (page->version.number > cache->version || (i > 0 && !is_younger(page, page - 1)))
+            return "pages out of order";
+        if (bytes_kept_locked(cache, page->snapshot) >
+            cache->n_bytes_out - page->version.n_bytes_out)
+            return "a page keeps more in memory than is counted";
+    }
+    return NULL;
+}
+
 static const char *check_versions_locked(const struct kinf__watchcache *cache)
     KINF__REQUIRES(cache->lock)
 {
@@ -320,14 +362,9 @@ static const char *check_versions_locked(const struct kinf__watchcache *cache)
         return "the version is not the snapshot's";
     if (cache->store_bytes != (cache->current != NULL ? bytes_of(cache->current) : 0))
         return "wrong count of the store's bytes";
-    for (size_t i = 0; i < cache->n_pages; i++) {
-        if (cache->pages[i].version > version ||
-            (i > 0 && cache->pages[i].n_bytes_out < cache->pages[i - 1].n_bytes_out))
-            return "pages out of order";
-    }
     if (cache->asked < cache->history.first || cache->asked > cache->history.end)
         return "asked about what is not there";
-    return NULL;
+    return check_pages_locked(cache);
 }
 
 const char *kinf__watchcache_check(struct kinf__watchcache *cache)

@@ -97,8 +97,9 @@ uint64_t kinf__watchcache_parse_rv(const char *rv);
 /* Which state of the store a snapshot is. A server that went back gives numbers again, to other
  * states: those are of another lineage. */
 struct kinf__store_version {
-    uint64_t number;  /* the resourceVersion; 0: none */
-    uint64_t lineage; /* no two caches of a process share one; 0: it is not known */
+    uint64_t number;      /* the resourceVersion; 0: none */
+    uint64_t lineage;     /* no two caches of a process share one; 0: it is not known */
+    uint64_t n_bytes_out; /* the cache's own: what had left the store by then */
 };
 
 /* The version of the store that readers are told, with a reference for the caller; NULL if that is
@@ -113,7 +114,7 @@ void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot 
                            const struct kinf__store_version *version, int64_t now_ms);
 
 /* Exactly this version, of which the number and perhaps the lineage are known: the current or a held
- * one, with a reference for the caller; then *version has its lineage. Errors: KINF_ERR_EXPIRED (not
+ * one, with a reference for the caller; then *version is complete. Errors: KINF_ERR_EXPIRED (not
  * held, or no longer; of another lineage; without one, a number that the server has used before),
  * KINF_ERR_RV_TOO_LARGE (above the current one). */
 KINF_MUST_CHECK int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache,

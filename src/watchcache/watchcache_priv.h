@@ -71,9 +71,8 @@ struct kinf__watch_cursor {
 /* A held version. */
 struct kinf__page {
     struct kinf_snapshot *snapshot;
-    uint64_t version;
-    int64_t since_ms;
-    uint64_t n_bytes_out; /* the cache's count when it was held */
+    struct kinf__store_version version;
+    int64_t since_ms; /* not above that of a younger one */
 };
 
 struct kinf__watchcache {
@@ -101,7 +100,7 @@ struct kinf__watchcache {
     struct kinf__bucket *everybody;
 
     size_t store_bytes;       /* of the objects of `current` */
-    struct kinf__page *pages; /* the oldest first */
+    struct kinf__page *pages; /* the oldest first; room for one more than the limit */
     size_t n_pages;
     uint64_t given_up_version; /* the highest of those that were given up for a limit */
     uint64_t n_bytes_out;      /* bytes of all that was ever taken out of the store */

@@ -1318,6 +1318,15 @@ static void versions_are_decimal_numbers(void **state)
     assert_int_equal(kinf__watchcache_parse_rv(NULL), 0);
 }
 
+static void hold(struct watchcache_fixture *f)
+{
+    struct kinf__store_version version;
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf__watchcache_snapshot(f->cache, &version);
+
+    kinf__watchcache_hold(f->cache, snapshot, &version, kinf__clock_now_ms());
+}
+
 static void check_finds_what_is_broken(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -1326,7 +1335,9 @@ static void check_finds_what_is_broken(void **state)
     struct watch watch, others[16];
 
     watchcache_replace(f, "10", "a@1");
+    hold(f);
     watchcache_put(f, "a@11");
+    hold(f);
     watchcache_put(f, "a@12");
     watch_from(f, &watch, 12, NULL);
     watch_arm(&watch);
@@ -1346,6 +1357,12 @@ static void check_finds_what_is_broken(void **state)
     BREAK(history->bytes, history->bytes + 1);
     BREAK(f->cache->version, 11);
     BREAK(f->cache->asked, history->end + 1);
+    BREAK(f->cache->lineage, 0);
+    BREAK(f->cache->limits.max_pages, 1);
+    BREAK(f->cache->pages[0].version.number, 11);
+    BREAK(f->cache->pages[0].since_ms, INT64_MAX);
+    BREAK(f->cache->pages[1].version.number, 13);
+    BREAK(f->cache->pages[1].version.n_bytes_out, f->cache->pages[1].version.n_bytes_out + 1);
     BREAK(f->cache->n_cursors, 2);
     BREAK(f->cache->held_bytes, 1);
     BREAK(watch.cursor->is_armed, false);

@@ -167,6 +167,54 @@ static void held_versions_are_bounded_by_the_bytes_that_they_keep(void **state)
     assert_int_equal(status.page_bytes, 0);
 }
 
+static size_t page_bytes(struct watchcache_fixture *f)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(f->cache, &status);
+    watchcache_check(f);
+    return status.page_bytes;
+}
+
+/* A first page may be made for long, and the version is held behind it. */
+static void what_leaves_while_a_page_is_made_is_counted(void **state)
+{
+    const struct kinf__watchcache_limits limits = { .page_bytes = 1000 };
+    struct watchcache_fixture *f = *state;
+    struct reading first, second;
+    size_t bytes;
+
+    remake(f, &limits);
+    watchcache_replace(f, "10", "a@1", "b@2");
+    first = read_now(f);
+    watchcache_put(f, "a@11");
+    second = read_now(f);
+    watchcache_put(f, "a@12");
+    hold_reading(f, &second);
+    bytes = page_bytes(f);
+    assert_in_range(bytes, 100, 400);
+    /* The older one has what the younger one has, goes in front of it, and not after it. */
+    now_ms += MINUTE_MS;
+    hold_reading(f, &first);
+    assert_in_range(page_bytes(f), 2 * bytes - 10, 2 * bytes + 10);
+    assert_int_equal(n_pages(f), 2);
+    assert_int_equal(count_at(f, 10), 2);
+    kinf__watchcache_tick(f->cache, now_ms + 4 * MINUTE_MS);
+    assert_int_equal(n_pages(f), 0);
+    /* What is too expensive by then is not held at all. */
+    first = read_now(f);
+    for (int i = 13; i < 25; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "a@%d", i);
+        watchcache_put(f, text);
+    }
+    hold_reading(f, &first);
+    assert_int_equal(n_pages(f), 0);
+    assert_int_equal(page_bytes(f), 0);
+    assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
+}
+
 /* Who reads a page while its version is given up holds it no more: neither limit would hold. */
 static void versions_that_were_given_up_are_not_held_again(void **state)
 {
@@ -560,6 +608,7 @@ int main(void)
         WATCHCACHE_TEST(held_versions_end_with_their_age),
         WATCHCACHE_TEST(held_versions_are_bounded_by_number),
         WATCHCACHE_TEST(held_versions_are_bounded_by_the_bytes_that_they_keep),
+        WATCHCACHE_TEST(what_leaves_while_a_page_is_made_is_counted),
         WATCHCACHE_TEST(versions_that_were_given_up_are_not_held_again),
         WATCHCACHE_TEST(server_that_went_back_ends_held_versions),
         WATCHCACHE_TEST(version_of_two_states_is_not_read),
