@@ -45,8 +45,9 @@ struct kinf__refusal {
     char kind[256];
     struct kinf__refusal_cause causes[KINF__REFUSAL_MAX_CAUSES];
     size_t n_causes;
-    unsigned retry_after_s;   /* 0: no such header */
-    char continue_token[256]; /* "": none; in the Status's metadata */
+    unsigned retry_after_s; /* 0: no such header */
+    /* "": none; in the Status's metadata. Has room for any of token.h. */
+    char continue_token[KINF__REFUSAL_NAME_SIZE];
 };
 
 /* Writes code, reason and message, everything else reset. Returns KINF_ERR_INVALID, so that it can

@@ -278,14 +278,15 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
     };
     if (is_page && (failed = read_token(exchange, ret_token)) < 0)
         return failed;
-    if (!is_page && !wants_exact(options)) {
+    if (is_page ? ret_token->version.number == 0 : !wants_exact(options)) {
         *ret_snapshot = kinf__watchcache_snapshot(cache, &ret_token->version);
         return *ret_snapshot != NULL ? 0 : refuse_future(exchange);
     }
     /* It is not in the future: it was waited for. */
     if (kinf__watchcache_snapshot_at(cache, &ret_token->version, ret_snapshot, NULL) == 0)
         return 0;
-    return is_page ? kinf__token_refuse_expired(exchange->refusal)
+    return is_page ? kinf__token_offer_rest(exchange->server->token_issuer, ret_token,
+                                            exchange->refusal)
                    : kinf__refuse(exchange->refusal, 410, "Expired",
                                   "The resourceVersion for the provided list is too old.");
 }

@@ -80,6 +80,27 @@ int kinf__token_refuse_expired(struct kinf__refusal *refusal)
                         "result. You can start a new list without the continue parameter.");
 }
 
+int kinf__token_offer_rest(uint32_t issuer, const struct kinf__token *token,
+                           struct kinf__refusal *refusal)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__token rest = *token;
+
+    rest.version = (struct kinf__store_version){ .number = 0 };
+    rest.n_remaining = 0;
+    if (kinf__token_write(issuer, &rest, &text) < 0)
+        return kinf__refuse_no_memory(refusal);
+    kinf__refuse(refusal, 410, "Expired",
+                 "The provided continue parameter is too old to display a consistent list result. "
+                 "You can start a new list without the continue parameter, or use the continue "
+                 "token in this response to retrieve the remainder of the results. Continuing with "
+                 "the provided token results in an inconsistent list - objects that were created, "
+                 "modified, or deleted between the time the first chunk was returned and now may "
+                 "show up in the list.");
+    snprintf(refusal->continue_token, sizeof refusal->continue_token, "%s", text.bytes);
+    return KINF_ERR_INVALID;
+}
+
 static int refuse_invalid(struct kinf__refusal *refusal, const char *why)
 {
     return kinf__refuse(refusal, 400, "BadRequest",

@@ -23,7 +23,7 @@
 #define KINF__TOKEN_KEY_SIZE (2 * KINF_NAME_MAX)
 
 struct kinf__token {
-    /* Of the store that the pages are read from, without its bytes. */
+    /* Of the store that the pages are read from, without its bytes; none: whatever there is. */
     struct kinf__store_version version;
     uint64_t n_remaining; /* objects behind `after`; 0: not counted */
     char after[KINF__TOKEN_KEY_SIZE];
@@ -46,5 +46,9 @@ KINF_MUST_CHECK int kinf__token_read(uint32_t issuer, const char *text,
 
 /* Refuses with 410: the pages' version is no longer held. */
 int kinf__token_refuse_expired(struct kinf__refusal *refusal);
+/* The same, and a token for the rest, out of whatever there is then. Returns KINF_ERR_INVALID or
+ * KINF_ERR_NO_MEMORY. */
+int kinf__token_offer_rest(uint32_t issuer, const struct kinf__token *token,
+                           struct kinf__refusal *refusal);
 
 #endif

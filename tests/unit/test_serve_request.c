@@ -769,6 +769,28 @@ static void a_token_says_whose_it_is(void **state)
     assert_int_equal(refusal.code, 400);
 }
 
+static void the_rest_of_a_list_is_offered_whatever_its_key(void **state)
+{
+    static const uint64_t highest = UINT64_MAX;
+    struct kinf__token token = { .version = { highest, highest, highest }, .n_remaining = highest };
+    uint32_t issuer = kinf__token_issuer("https://127.0.0.1:6443");
+    char key[KINF__TOKEN_KEY_SIZE];
+    struct kinf__refusal refusal;
+
+    (void)state;
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    strcpy(token.after, key);
+    assert_int_equal(kinf__token_offer_rest(issuer, &token, &refusal), KINF_ERR_INVALID);
+    assert_int_equal(refusal.code, 410);
+    assert_string_equal(refusal.reason, "Expired");
+    assert_int_equal(
+        kinf__token_read(issuer, refusal.continue_token, &token, &(struct kinf__refusal){ 0 }), 0);
+    assert_string_equal(token.after, key);
+    assert_int_equal(token.version.number, 0);
+    assert_int_equal(token.n_remaining, 0);
+}
+
 static void texts_are_quoted_as_go_does(void **state)
 {
     static const struct {
@@ -898,6 +920,7 @@ int main(void)
         cmocka_unit_test(a_header_is_answered_in_the_form_that_it_prefers),
         cmocka_unit_test(a_token_comes_back_unless_it_was_changed),
         cmocka_unit_test(a_token_says_whose_it_is),
+        cmocka_unit_test(the_rest_of_a_list_is_offered_whatever_its_key),
         cmocka_unit_test(texts_are_quoted_as_go_does),
         cmocka_unit_test(a_refusal_is_a_status),
         cmocka_unit_test(durations_are_read_as_go_reads_them),

@@ -238,6 +238,30 @@ static void a_page_is_not_of_another_state_with_the_same_version(void **state)
     serve_teardown(&f);
 }
 
+/* As kube-apiserver, which leaves it to the client whether to take two states for one. */
+static void who_comes_too_late_for_a_page_may_go_on_in_another_state(void **state)
+{
+    char old_line[1024], line[1024];
+    struct serve_fixture f;
+
+    (void)state;
+    serve_setup_whole(&f);
+    ask_for_page(&f, "GET " OBJECTS "?limit=1", 200, old_line);
+    swept_fake_put(f.fake, "aa", "3");
+    swept_fake_put(f.fake, "c", "4");
+    swept_fake_settle(f.fake);
+    kinf__watchcache_tick(kinf__source_cache(f.served.sources[0].source), INT64_MAX);
+    ask_for_page(&f, old_line, 410, line);
+    serve_expect(&f, old_line, "", 410, "or use the continue token in this response", NULL);
+    serve_expect(&f, line, "", 200, "\"name\":\"aa\"\n\"remainingItemCount\":2", NULL);
+    /* The next is of the same state again. */
+    ask_for_page(&f, line, 200, line);
+    swept_fake_put(f.fake, "ab", "5");
+    swept_fake_settle(f.fake);
+    serve_expect(&f, line, "", 200, "\"name\":\"b\"\n\"remainingItemCount\":1", "\"name\":\"ab\"");
+    serve_teardown(&f);
+}
+
 static void heads_that_are_no_requests_are_refused(void **state)
 {
     struct serve_fixture f;
@@ -558,6 +582,7 @@ int main(void)
         cmocka_unit_test(without_an_api_server_behind_it_the_cache_is_all_there_is),
         cmocka_unit_test(a_page_has_the_version_of_the_first_one),
         cmocka_unit_test(a_page_is_not_of_another_state_with_the_same_version),
+        cmocka_unit_test(who_comes_too_late_for_a_page_may_go_on_in_another_state),
         cmocka_unit_test(heads_that_are_no_requests_are_refused),
         cmocka_unit_test(before_the_first_list_nothing_is_answered_from_it),
         cmocka_unit_test(each_source_answers_for_its_namespace),
