@@ -163,30 +163,29 @@ static int write_live(struct watch *watch)
     return 1;
 }
 
+/* Behind the replay. */
 static int write_progress(struct watch *watch)
 {
-    uint64_t progress = watch->bookmarks && watch->phase == PHASE_LIVE
-                            ? kinf__watch_cursor_progress(watch->cursor)
-                            : 0;
+    uint64_t progress = kinf__watch_cursor_progress(watch->cursor);
 
-    return progress > watch->told ? write_bookmark(watch, progress, false) : 0;
+    if (progress == 0)
+        return write_expired(watch, watch->told);
+    return watch->bookmarks && progress > watch->told ? write_bookmark(watch, progress, false) : 0;
 }
 
 /* Returns as write_live(). */
 static int write_next(struct watch *watch)
 {
     if (atomic_load(&watch->is_end_asked)) {
-        if (write_progress(watch) < 0)
+        if (watch->phase == PHASE_LIVE && write_progress(watch) < 0)
             return KINF_ERR_NO_MEMORY;
         watch->phase = PHASE_OVER;
         return 1;
     }
     if (watch->phase == PHASE_REPLAY)
         return write_replay(watch) < 0 ? KINF_ERR_NO_MEMORY : 1;
-    if (atomic_exchange(&watch->is_bookmark_asked, false)) {
-        if (write_progress(watch) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
+    if (atomic_exchange(&watch->is_bookmark_asked, false))
+        return write_progress(watch) < 0 ? KINF_ERR_NO_MEMORY : 1;
     return write_live(watch);
 }
 

@@ -475,7 +475,7 @@ bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor)
 uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor)
 {
     struct kinf__watchcache *cache = cursor->cache;
-    uint64_t place, version, progress;
+    uint64_t place, version, progress = 0;
 
     kinf__mutex_lock(&cache->lock);
     if (!check_expired_locked(cache, cursor)) {
@@ -486,8 +486,8 @@ uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor)
         version = kinf__history_before_gap(&cache->history, version);
         if (version > cursor->progress)
             cursor->progress = version;
+        progress = cursor->progress;
     }
-    progress = cursor->progress;
     kinf__mutex_unlock(&cache->lock);
     return progress;
 }

@@ -237,7 +237,7 @@ KINF_MUST_CHECK bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor);
 
 /* The version up to which this cursor was told everything: what a bookmark may say, and what a new
  * cursor may start from, so in the midst of a Replace one of before it. Never below the one that it
- * started from, and never falls. */
+ * started from, and never falls; 0 once it has expired. */
 uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor);
 
 /* Whether it is to be freed without regard to the event that it is half way through (W7). It is woken

@@ -220,6 +220,48 @@ static void a_watch_that_is_ended_says_how_far_it_was(void **state)
     reader_close(&reader);
 }
 
+/* Where it was is of a state that was undone: who went on from there would be told nothing of that. */
+static void a_watch_that_cannot_be_told_all_is_told_so_at_its_end(void **state)
+{
+    struct watchcache_fixture *f = *state;
+
+    for (int has_bookmarks = 0; has_bookmarks < 2; has_bookmarks++) {
+        struct reader reader = { .n_wakes = 0 };
+
+        watchcache_replace(f, "10", "a@7");
+        reader_open(f, &reader, 10, false, has_bookmarks);
+        watchcache_put(f, "b@20");
+        assert_int_equal(reader_read(&reader, 100), 0);
+        expect(&reader, "ADDED", "b", "20");
+        watchcache_replace(f, "9", "a@7");
+        kinf__watch_want_bookmark(reader.stream);
+        kinf__watch_end(reader.stream);
+        assert_int_equal(reader_read(&reader, 100), KINF__STREAM_END);
+        assert_non_null(strstr(reader.text.bytes + reader.n_read, "{\"type\":\"ERROR\""));
+        assert_non_null(strstr(reader.text.bytes + reader.n_read, "\"code\":410"));
+        reader_close(&reader);
+    }
+}
+
+/* Once, whatever else was asked of it. */
+static void a_watch_whose_bookmark_is_wanted_when_it_has_expired_says_so(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct reader reader = { .n_wakes = 0 };
+    const char *error;
+
+    watchcache_replace(f, "10", "a@7");
+    reader_open(f, &reader, 10, false, true);
+    assert_int_equal(reader_read(&reader, 100), 0);
+    watchcache_replace(f, "9", "a@7");
+    kinf__watch_want_bookmark(reader.stream);
+    assert_int_equal(reader_read(&reader, 100), KINF__STREAM_END);
+    error = strstr(reader.text.bytes, "{\"type\":\"ERROR\"");
+    assert_ptr_equal(error, reader.text.bytes);
+    assert_null(strstr(error + 1, "{\"type\""));
+    reader_close(&reader);
+}
+
 /* At once: a server that stops reads once more. */
 static void a_watch_that_is_ended_and_has_nothing_to_say_ends(void **state)
 {
@@ -423,6 +465,8 @@ int main(void)
         WATCHCACHE_TEST(a_watch_that_sees_nothing_gives_way_to_others),
         WATCHCACHE_TEST(a_watch_whose_cache_goes_away_expires),
         WATCHCACHE_TEST(a_watch_that_is_ended_says_how_far_it_was),
+        WATCHCACHE_TEST(a_watch_that_cannot_be_told_all_is_told_so_at_its_end),
+        WATCHCACHE_TEST(a_watch_whose_bookmark_is_wanted_when_it_has_expired_says_so),
         WATCHCACHE_TEST(a_watch_that_is_ended_and_has_nothing_to_say_ends),
         WATCHCACHE_TEST(a_bookmark_is_not_told_to_who_did_not_ask),
         WATCHCACHE_TEST(ages_are_told_by_the_clock_that_dates_objects),

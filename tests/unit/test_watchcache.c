@@ -1013,6 +1013,7 @@ static void server_that_went_back_expires_every_watch(void **state)
     watch_arm(&armed);
     watchcache_replace(f, "11", "a@11");
     assert_int_equal(watch_wakes(&armed), 1);
+    assert_int_equal(kinf__watch_cursor_progress(armed.cursor), 0);
     watch_expect(&armed, "EXPIRED");
     watch_expect(&reading, "EXPIRED");
     watch_end(&armed);

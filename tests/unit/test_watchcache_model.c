@@ -317,10 +317,15 @@ static void judge_progress(struct twin *twin, struct twin_watch *watch)
     char text[96];
     size_t next;
 
+    if (progress == 0) {
+        struct kinf__watch_event event;
+
+        assert_int_equal(kinf__watch_cursor_next(watch->watch.cursor, &event), KINF_ERR_EXPIRED);
+        return;
+    }
+    assert_int_equal(watch->epoch, twin->epoch);
     assert_true(progress >= watch->progress);
     watch->progress = progress;
-    if (watch->epoch != twin->epoch)
-        return;
     assert_true(progress <= twin->stored_version || progress == watch->start);
     assert_true(!is_in_gap(twin, progress) || progress == watch->start);
     next = next_for(twin, watch, text, sizeof text);
