@@ -77,21 +77,36 @@ static struct kinf__page *find_page_locked(const struct kinf__watchcache *cache,
     return NULL;
 }
 
-static struct kinf_snapshot *take_oldest_page_locked(struct kinf__watchcache *cache)
+static struct kinf_snapshot *take_page_locked(struct kinf__watchcache *cache, size_t place)
     KINF__REQUIRES(cache->lock)
 {
-    struct kinf_snapshot *snapshot = cache->pages[0].snapshot;
+    struct kinf__page *page = &cache->pages[place];
+    struct kinf_snapshot *snapshot = page->snapshot;
 
     cache->n_pages--;
-    memmove(&cache->pages[0], &cache->pages[1], cache->n_pages * sizeof cache->pages[0]);
+    memmove(page, page + 1, (cache->n_pages - place) * sizeof *page);
     return snapshot;
 }
 
-static struct kinf_snapshot *give_up_oldest_page_locked(struct kinf__watchcache *cache)
+static struct kinf_snapshot *give_up_page_locked(struct kinf__watchcache *cache, size_t place)
     KINF__REQUIRES(cache->lock)
 {
-    cache->given_up_version = cache->pages[0].version.number;
-    return take_oldest_page_locked(cache);
+    if (cache->pages[place].version.number > cache->given_up_version)
+        cache->given_up_version = cache->pages[place].version.number;
+    return take_page_locked(cache, place);
+}
+
+/* Of those who ask for a first page many never ask for the second. */
+static size_t least_read_page_locked(const struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    size_t least = 0;
+
+    for (size_t i = 1; i < cache->n_pages; i++) {
+        if (cache->pages[i].last_read < cache->pages[least].last_read)
+            least = i;
+    }
+    return least;
 }
 
 size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache)
@@ -100,20 +115,21 @@ size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache)
                                : 0;
 }
 
-/* Takes the oldest out if it has to go. */
+/* Takes one out that has to go. Only without the oldest are there fewer bytes; of too many any may
+ * go. */
 static struct kinf_snapshot *take_outworn_page_locked(struct kinf__watchcache *cache,
                                                       int64_t now_ms) KINF__REQUIRES(cache->lock)
 {
-    bool is_too_much;
+    bool are_too_many = cache->n_pages > cache->limits.max_pages;
+    bool is_too_much = kinf__pages_bytes_locked(cache) > cache->limits.page_bytes;
 
     if (cache->n_pages == 0)
         return NULL;
-    is_too_much = kinf__pages_bytes_locked(cache) > cache->limits.page_bytes ||
-                  cache->n_pages > cache->limits.max_pages;
-    if (!is_too_much && now_ms - cache->pages[0].since_ms < cache->limits.page_age_ms)
+    if (!are_too_many && !is_too_much &&
+        now_ms - cache->pages[0].since_ms < cache->limits.page_age_ms)
         return NULL;
-    cache->counts.n_pages_dropped += is_too_much;
-    return give_up_oldest_page_locked(cache);
+    cache->counts.n_pages_dropped += are_too_many || is_too_much;
+    return give_up_page_locked(cache, are_too_many ? least_read_page_locked(cache) : 0);
 }
 
 /* Giving up a snapshot is short: what it alone held goes to the indexer's graveyard. */
@@ -132,7 +148,7 @@ void kinf__lineage_begin_locked(struct kinf__watchcache *cache)
     cache->lineage = atomic_fetch_add(&last, 1) + 1;
     cache->given_up_version = 0;
     while (cache->n_pages > 0)
-        kinf_snapshot_unref(take_oldest_page_locked(cache));
+        kinf_snapshot_unref(take_page_locked(cache, cache->n_pages - 1));
 }
 
 /* One that was given up would begin its time anew. */
@@ -157,7 +173,8 @@ static void insert_page_locked(struct kinf__watchcache *cache, struct kinf_snaps
         if (place[0].since_ms < now_ms)
             now_ms = place[0].since_ms;
     }
-    *place = (struct kinf__page){ kinf_snapshot_ref(snapshot), *version, now_ms };
+    *place =
+        (struct kinf__page){ kinf_snapshot_ref(snapshot), *version, now_ms, ++cache->n_page_reads };
 }
 
 void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
@@ -180,16 +197,21 @@ static bool is_certain_locked(const struct kinf__watchcache *cache,
 }
 
 /* NULL: there is none. */
-static struct kinf_snapshot *find_snapshot_locked(const struct kinf__watchcache *cache,
+static struct kinf_snapshot *find_snapshot_locked(struct kinf__watchcache *cache,
                                                   struct kinf__store_version *version)
     KINF__REQUIRES(cache->lock)
 {
-    const struct kinf__page *page = find_page_locked(cache, version->number);
+    struct kinf__page *page = find_page_locked(cache, version->number);
 
     if (!is_certain_locked(cache, version) || (page == NULL && version->number != cache->version))
         return NULL;
-    *version = page != NULL ? page->version : current_version_locked(cache);
-    return kinf_snapshot_ref(page != NULL ? page->snapshot : cache->current);
+    if (page == NULL) {
+        *version = current_version_locked(cache);
+        return kinf_snapshot_ref(cache->current);
+    }
+    page->last_read = ++cache->n_page_reads;
+    *version = page->version;
+    return kinf_snapshot_ref(page->snapshot);
 }
 
 int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache,

@@ -47,7 +47,7 @@ struct kinf__watchcache_limits {
     size_t
         page_bytes; /* of what old versions keep in memory, about; stalled cursors, too [64 MiB] */
     int64_t page_age_ms; /* of an old version, since it was held first [300,000] */
-    size_t max_pages;    /* old versions held at once [64] */
+    size_t max_pages;    /* old versions held at once; the one read longest ago goes [64] */
 };
 
 struct kinf__watchcache;

@@ -72,7 +72,8 @@ struct kinf__watch_cursor {
 struct kinf__page {
     struct kinf_snapshot *snapshot;
     struct kinf__store_version version;
-    int64_t since_ms; /* not above that of a younger one */
+    int64_t since_ms;   /* not above that of a younger one */
+    uint64_t last_read; /* the cache's count then; or when it was held */
 };
 
 struct kinf__watchcache {
@@ -102,6 +103,7 @@ struct kinf__watchcache {
     size_t store_bytes;       /* of the objects of `current` */
     struct kinf__page *pages; /* the oldest first; room for one more than the limit */
     size_t n_pages;
+    uint64_t n_page_reads;
     uint64_t given_up_version; /* the highest of those that were given up for a limit */
     uint64_t n_bytes_out;      /* bytes of all that was ever taken out of the store */
 

@@ -143,6 +143,31 @@ static void held_versions_are_bounded_by_number(void **state)
     assert_int_equal(count_at(f, 11), 1);
 }
 
+/* Of those who ask for a first page alone there may be many: that is how a size is asked for. */
+static void version_that_is_read_is_held_longer_than_others(void **state)
+{
+    const struct kinf__watchcache_limits limits = { .max_pages = 3 };
+    struct watchcache_fixture *f = *state;
+    char text[32];
+
+    remake(f, &limits);
+    watchcache_replace(f, "10", "a@1");
+    hold(f);
+    watchcache_put(f, "b@11");
+    hold(f);
+    for (int i = 12; i < 20; i++) {
+        snprintf(text, sizeof text, "c@%d", i);
+        watchcache_put(f, text);
+        assert_int_equal(count_at(f, 11), 2);
+        hold(f);
+        assert_true(n_pages(f) <= 3);
+    }
+    assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
+    assert_int_equal(count_at(f, 11), 2);
+    assert_int_equal(count_at(f, 17), KINF_ERR_EXPIRED);
+    assert_int_equal(count_at(f, 18), 3);
+}
+
 static void held_versions_are_bounded_by_the_bytes_that_they_keep(void **state)
 {
     const struct kinf__watchcache_limits limits = { .page_bytes = 10000 };
@@ -607,6 +632,7 @@ int main(void)
         WATCHCACHE_TEST(pages_are_read_at_the_version_of_the_first),
         WATCHCACHE_TEST(held_versions_end_with_their_age),
         WATCHCACHE_TEST(held_versions_are_bounded_by_number),
+        WATCHCACHE_TEST(version_that_is_read_is_held_longer_than_others),
         WATCHCACHE_TEST(held_versions_are_bounded_by_the_bytes_that_they_keep),
         WATCHCACHE_TEST(what_leaves_while_a_page_is_made_is_counted),
         WATCHCACHE_TEST(versions_that_were_given_up_are_not_held_again),
