@@ -266,7 +266,7 @@ static void versions_that_were_given_up_are_not_held_again(void **state)
 static void server_that_went_back_ends_held_versions(void **state)
 {
     struct watchcache_fixture *f = *state;
-    struct reading before;
+    struct reading before, after;
 
     watchcache_replace(f, "10", "a@1");
     watchcache_put(f, "b@12");
@@ -275,9 +275,13 @@ static void server_that_went_back_ends_held_versions(void **state)
     watchcache_replace(f, "11", "a@1");
     assert_int_equal(n_pages(f), 0);
     assert_int_equal(count_at(f, 12), KINF_ERR_RV_TOO_LARGE);
+    after = read_now(f);
     watchcache_put(f, "c@13");
     hold_reading(f, &before); /* first page read before, held after */
+    assert_int_equal(n_pages(f), 0);
     assert_int_equal(count_at(f, 12), KINF_ERR_EXPIRED);
+    hold_reading(f, &after);
+    assert_int_equal(count_of(f, after.version), 1);
     hold(f);
     watchcache_put(f, "c@14");
     assert_int_equal(count_at(f, 13), 2);
