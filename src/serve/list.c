@@ -184,13 +184,18 @@ static int add_to_page(struct kinf__listing *list, const struct kinf_object *obj
     return 0;
 }
 
-/* There is one object behind the page. What an earlier page knew need not be counted again. */
+/* There is one object behind the page. What an earlier page knew, or the store does, need not be
+ * counted again. */
 static void end_page(struct kinf__listing *list)
 {
+    const struct kinf__selection *selection = list->walk.selection;
+
     list->stage = STAGE_HEAD;
     list->head.continue_token = "more";
-    if (!kinf__selection_is_all(list->walk.selection))
+    if (!kinf__selection_is_all(selection))
         return;
+    if (*selection->name_space == '\0' && *list->from.after == '\0')
+        list->from.n_remaining = kinf_snapshot_count(list->snapshot);
     if (list->from.n_remaining > list->n_page) {
         list->head.n_remaining = list->from.n_remaining - list->n_page;
     } else {

@@ -468,6 +468,29 @@ static void the_rest_is_counted_only_without_selectors(void **state)
     kinf_indexer_free(indexer);
 }
 
+/* Who only asks how much there is need not wait until others have had their turns. */
+static void the_rest_of_everything_is_known_at_once(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 3 * KINF__WALK_PATIENCE, 10);
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__list_result result;
+    struct kinf__listing *listing;
+    char wanted[64];
+
+    (void)state;
+    params.limit = 1;
+    assert_int_equal(kinf__listing_new(&params, &listing), 0);
+    assert_int_equal(kinf__listing_step(listing, &result), 0);
+    assert_null(result.stream);
+    read_all(&result, 1000, &out);
+    snprintf(wanted, sizeof wanted, "\"remainingItemCount\":%d}", 3 * KINF__WALK_PATIENCE - 1);
+    assert_non_null(strstr(kinf__buffer_cstr(&out), wanted));
+    kinf__listing_free(listing);
+    kinf_indexer_free(indexer);
+}
+
 static void out_of_memory_leaks_nothing(void **state)
 {
     struct kinf_indexer *indexer = make_store(&pods, 60, 4000);
@@ -512,6 +535,7 @@ int main(void)
         cmocka_unit_test(an_index_selects_what_the_fields_do),
         cmocka_unit_test(a_list_that_finds_nothing_gives_way_to_others),
         cmocka_unit_test(the_rest_is_counted_only_without_selectors),
+        cmocka_unit_test(the_rest_of_everything_is_known_at_once),
         cmocka_unit_test(out_of_memory_leaks_nothing),
     };
 
