@@ -40,13 +40,15 @@ static void feed_add(const struct kinf_object *object, bool in_initial_list, voi
     const struct kinf__watch *watch = ctx;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
-        kinf__outbox_feed_put(watch->feeds.items[i], object, in_initial_list);
+        kinf__outbox_feed_put(watch->feeds.items[i], NULL, object, in_initial_list);
 }
 
 static void feed_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
 {
-    (void)old;
-    feed_add(object, false, ctx);
+    const struct kinf__watch *watch = ctx;
+
+    for (size_t i = 0; i < watch->feeds.n_items; i++)
+        kinf__outbox_feed_put(watch->feeds.items[i], old, object, false);
 }
 
 static void feed_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)

@@ -2,8 +2,9 @@
  * What waits for a consumer. Neighbours: exec_handler.c takes what is to be told.
  *
  * Invariants: an entry is in its feed's map while its object is there; one that is told and gone is in
- * no map but in one of the two lists, or is freed. A feed's `synced` waits at most once, for all feeds of
- * its resource.
+ * no map but in one of the two lists, or is freed. Of the entries that the feeds of a resource have of one
+ * key one tells; the others are its shadows, in no list. A feed's `synced` waits at most once, for all
+ * feeds of its resource.
  */
 #include "handlers/outbox.h"
 
@@ -12,6 +13,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "object/object.h"
 
 #define NO_MEMORY_WAIT_NS 100000000
 
@@ -19,12 +21,13 @@ struct entry {
     struct kinf__hmap_node node;
     struct kinf__list place; /* in one of the outbox's lists, or in none */
     struct kinf__outbox_feed *feed;
-    const struct kinf_object *object; /* NULL: it is a feed's `synced` */
+    const struct kinf_object *object; /* the newest of any feed; NULL: it is a feed's `synced` */
     const struct kinf_object *old;    /* as it was told last, if that is kept */
     uint64_t sequence;                /* of what told its deletion */
     bool is_told;                     /* the consumer has it */
     bool was_ever_told;               /* one before it may have */
     bool is_deleted;
+    bool is_shadow; /* another feed's entry tells of its key */
     bool in_initial_list;
     bool final_state_unknown;
 };
@@ -74,6 +77,12 @@ static void free_entry(struct entry *entry)
     free(entry);
 }
 
+static void drop(struct entry *entry)
+{
+    leave_waiting(entry->feed->outbox, entry);
+    free_entry(entry);
+}
+
 static void set(const struct kinf_object **place, const struct kinf_object *object)
 {
     const struct kinf_object *before = *place;
@@ -108,7 +117,107 @@ static struct entry *add_entry(struct kinf__outbox_feed *feed, const struct kinf
     }
     kinf__list_init(&entry->place);
     entry->feed = feed;
+    entry->is_shadow = true;
     return entry;
+}
+
+/* --- several feeds of one resource --- */
+
+/* Where versions have no order, any other one is. */
+static bool is_newer(const struct kinf_object *object, const struct kinf_object *other)
+{
+    const char *rv = kinf_object_resource_version(object);
+    const char *other_rv = kinf_object_resource_version(other);
+    int order;
+
+    return kinf_rv_compare(rv, other_rv, &order, NULL) == 0 ? order > 0 : strcmp(rv, other_rv) != 0;
+}
+
+static bool is_same_state(const struct kinf_object *a, const struct kinf_object *b)
+{
+    return strcmp(kinf_object_resource_version(a), kinf_object_resource_version(b)) == 0 &&
+           kinf__object_same_uid(a, b);
+}
+
+/* Of another feed: the one that tells of the key, else the newest; NULL if there is none. */
+static struct entry *find_other(const struct kinf__outbox_feed *feed, const char *key)
+{
+    struct entry *newest = NULL;
+
+    KINF__LIST_FOR_EACH (link, &feed->outbox->feeds) {
+        struct kinf__outbox_feed *other = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
+        struct entry *entry =
+            other != feed && strcmp(other->resource, feed->resource) == 0 ? find(other, key) : NULL;
+
+        if (entry != NULL && !entry->is_shadow)
+            return entry;
+        if (entry != NULL && (newest == NULL || is_newer(entry->object, newest->object)))
+            newest = entry;
+    }
+    return newest;
+}
+
+/* `to` tells what `from` has told, in its place. */
+static void hand_over(struct entry *from, struct entry *to)
+{
+    kinf__list_push_back(&from->place, &to->place);
+    kinf__list_remove(&from->place);
+    kinf_object_unref(to->old);
+    to->old = KINF__TAKE(from->old);
+    to->is_told = from->is_told;
+    to->was_ever_told = from->was_ever_told;
+    to->in_initial_list = from->in_initial_list;
+    to->is_shadow = false;
+    to->feed->is_known = to->feed->is_known || to->was_ever_told;
+    from->is_told = from->was_ever_told = false;
+    from->is_shadow = true;
+}
+
+/* Who acknowledges is told of what those before it may have seen, too. */
+static bool is_to_be_told(const struct entry *entry)
+{
+    return entry->is_told || (entry->was_ever_told && entry->feed->outbox->options.acknowledges);
+}
+
+/* The object is gone. */
+static void end_telling(struct entry *entry, const struct kinf_object *last,
+                        bool final_state_unknown)
+{
+    struct kinf__outbox *outbox = entry->feed->outbox;
+
+    kinf__hmap_remove(&entry->feed->entries, &entry->node);
+    if (!is_to_be_told(entry)) {
+        drop(entry);
+        return;
+    }
+    set(&entry->object, last);
+    entry->is_deleted = true;
+    entry->final_state_unknown = final_state_unknown;
+    wait_for_turn(outbox, entry);
+}
+
+/* The entry's feed has lost the object, and another one may have it. Who has it and is behind tells no
+ * older state meanwhile. */
+static void lose(struct entry *entry, const struct kinf_object *last, bool final_state_unknown)
+{
+    struct entry *heir =
+        entry->is_shadow ? NULL : find_other(entry->feed, kinf_object_key(entry->object));
+
+    if (heir != NULL && kinf__object_same_uid(heir->object, entry->object)) {
+        set(&heir->object, entry->object);
+        hand_over(entry, heir);
+        heir = NULL;
+    }
+    if (entry->is_shadow) {
+        kinf__hmap_remove(&entry->feed->entries, &entry->node);
+        free_entry(entry);
+    } else {
+        end_telling(entry, last, final_state_unknown);
+    }
+    if (heir != NULL) {
+        heir->is_shadow = false;
+        wait_for_turn(heir->feed->outbox, heir);
+    }
 }
 
 /* --- a resource --- */
@@ -176,12 +285,6 @@ static void each_entry(struct kinf__outbox_feed *feed, void (*visit)(struct entr
     }
 }
 
-static void drop(struct entry *entry)
-{
-    leave_waiting(entry->feed->outbox, entry);
-    free_entry(entry);
-}
-
 static void drop_deletions(struct kinf__outbox_feed *feed)
 {
     KINF__LIST_FOR_EACH_SAFE (place, &feed->outbox->waiting) {
@@ -198,6 +301,11 @@ static void drop_deletions(struct kinf__outbox_feed *feed)
     }
 }
 
+static void forget(struct entry *entry)
+{
+    lose(entry, entry->object, true);
+}
+
 static void reset_locked(struct kinf__outbox *outbox) KINF__REQUIRES(outbox->lock);
 
 void kinf__outbox_feed_free(struct kinf__outbox_feed *feed)
@@ -208,8 +316,8 @@ void kinf__outbox_feed_free(struct kinf__outbox_feed *feed)
         return;
     outbox = feed->outbox;
     kinf__mutex_lock(&outbox->lock);
+    each_entry(feed, forget);
     drop_deletions(feed);
-    each_entry(feed, drop);
     kinf__list_remove(&feed->link);
     if (is_placed(&feed->synced)) /* for the others, too */
         set_synced_due(outbox, feed->resource, true);
@@ -223,9 +331,41 @@ void kinf__outbox_feed_free(struct kinf__outbox_feed *feed)
     free(feed);
 }
 
+/* Whether it is to be told, in view of what is told of its key. Its feed may repeat what it had, for who
+ * tries again what failed, and go back, with a server that was restored; else no older state is told. */
+static bool is_news(const struct kinf_object *known, const struct kinf_object *old,
+                    const struct kinf_object *object)
+{
+    if (is_same_state(known, object))
+        return old != NULL && is_same_state(old, object);
+    return is_newer(object, known) || (old != NULL && is_newer(old, object));
+}
+
+static void note(struct entry *entry, const struct kinf_object *old,
+                 const struct kinf_object *object)
+{
+    struct entry *teller =
+        entry->is_shadow ? find_other(entry->feed, kinf_object_key(object)) : entry;
+    bool is_told = teller == NULL || is_news(teller->object, old, object);
+
+    if (is_told || entry->is_shadow)
+        set(&entry->object, object);
+    if (!is_told)
+        return;
+    if (teller != NULL && teller != entry && !kinf__object_same_uid(teller->object, object)) {
+        end_telling(teller, teller->object, true);
+        teller = NULL;
+    }
+    if (teller == NULL)
+        entry->is_shadow = false;
+    else if (teller != entry)
+        hand_over(teller, entry);
+    wait_for_turn(entry->feed->outbox, entry);
+}
+
 /* Returns false for want of memory. */
-static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
-                bool in_initial_list)
+static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *old,
+                const struct kinf_object *object, bool in_initial_list)
 {
     struct entry *entry;
     bool is_done;
@@ -234,28 +374,20 @@ static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *object
     entry = find(feed, kinf_object_key(object));
     if (entry == NULL && (entry = add_entry(feed, object)) != NULL)
         entry->in_initial_list = in_initial_list;
-    if (entry != NULL) {
-        set(&entry->object, object);
-        wait_for_turn(feed->outbox, entry);
-    }
+    if (entry != NULL)
+        note(entry, old, object);
     is_done = entry != NULL || feed->outbox->is_closed;
     kinf__mutex_unlock(&feed->outbox->lock);
     return is_done;
 }
 
-void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
-                           bool in_initial_list)
+void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *old,
+                           const struct kinf_object *object, bool in_initial_list)
 {
     const struct timespec wait = { .tv_nsec = NO_MEMORY_WAIT_NS };
 
-    while (!put(feed, object, in_initial_list))
+    while (!put(feed, old, object, in_initial_list))
         nanosleep(&wait, NULL);
-}
-
-/* Who acknowledges is told of what those before it may have seen, too. */
-static bool is_to_be_told(const struct entry *entry)
-{
-    return entry->is_told || (entry->was_ever_told && entry->feed->outbox->options.acknowledges);
 }
 
 void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
@@ -265,17 +397,8 @@ void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_
 
     kinf__mutex_lock(&feed->outbox->lock);
     entry = find(feed, kinf_object_key(last));
-    if (entry != NULL) {
-        kinf__hmap_remove(&feed->entries, &entry->node);
-        if (!is_to_be_told(entry)) {
-            drop(entry);
-        } else {
-            set(&entry->object, last);
-            entry->is_deleted = true;
-            entry->final_state_unknown = final_state_unknown;
-            wait_for_turn(feed->outbox, entry);
-        }
-    }
+    if (entry != NULL)
+        lose(entry, last, final_state_unknown);
     kinf__mutex_unlock(&feed->outbox->lock);
 }
 
@@ -291,6 +414,8 @@ void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed)
 
 static void tell_anew(struct entry *entry)
 {
+    if (entry->is_shadow)
+        return;
     entry->is_told = false;
     set(&entry->old, NULL);
     entry->in_initial_list = true;
@@ -498,6 +623,24 @@ void kinf__outbox_status(struct kinf__outbox *outbox, struct kinf__outbox_status
     kinf__mutex_unlock(&outbox->lock);
 }
 
+/* Each key has one entry that tells of it. */
+static bool check_shadows(const struct kinf__outbox_feed *feed)
+{
+    for (size_t i = 0; i < feed->entries.n_buckets; i++) {
+        const struct kinf__hmap_node *node = feed->entries.buckets[i];
+
+        for (; node != NULL; node = node->next) {
+            const struct entry *entry = KINF__CONTAINER_OF(node, struct entry, node);
+            const struct entry *other = find_other(feed, kinf_object_key(entry->object));
+            bool other_tells = other != NULL && !other->is_shadow;
+
+            if (entry->is_shadow != other_tells || (entry->is_shadow && is_placed(entry)))
+                return false;
+        }
+    }
+    return true;
+}
+
 bool kinf__outbox_check(struct kinf__outbox *outbox)
 {
     uint64_t sequence = outbox->n_acknowledged;
@@ -519,6 +662,9 @@ bool kinf__outbox_check(struct kinf__outbox *outbox)
                    entry->sequence <= outbox->n_told;
         sequence = entry->sequence;
     }
+    KINF__LIST_FOR_EACH (link, &outbox->feeds)
+        is_sound =
+            is_sound && check_shadows(KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link));
     kinf__mutex_unlock(&outbox->lock);
     return is_sound;
 }

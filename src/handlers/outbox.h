@@ -3,12 +3,14 @@
  *
  * Changes wait here by key: one that waits already takes the newer state in its place, one that came
  * and went untold is not told at all. So what waits is bounded by the objects that there are and those
- * that were told and are gone. It takes 72 bytes an object (of a 64-bit machine), its share of a hash
- * table, and a reference, mostly to what the store has anyway.
+ * that were told and are gone. It takes 72 bytes an object (of a 64-bit machine) for each feed that
+ * has it, its share of a hash table, and a reference, mostly to what the store has anyway.
  *
  * Guarantees:
  *   - For each key what is told is ADDED, any number of MODIFIED, DELETED, and so on; of re-created
  *     objects the deletion comes first.
+ *   - What several feeds of a resource have is told once, as the newest of them has it, and as deleted
+ *     when none of them has it any more.
  *   - SYNCED of a resource comes behind all objects of its first list; of one with several feeds behind
  *     those of all.
  *   - After kinf__outbox_reset(), for a consumer that is new and knows nothing, RESET comes first, then
@@ -70,9 +72,9 @@ KINF_MUST_CHECK int kinf__outbox_feed_new(struct kinf__outbox *outbox, const cha
 void kinf__outbox_feed_free(struct kinf__outbox_feed *feed);
 
 /* These never wait for the consumer; for want of memory the first waits until there is some, or the
- * outbox is closed. */
-void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
-                           bool in_initial_list);
+ * outbox is closed. `old` is what the feed had in its place: NULL: nothing; the same: it is told again. */
+void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *old,
+                           const struct kinf_object *object, bool in_initial_list);
 void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
                               bool final_state_unknown);
 void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed);

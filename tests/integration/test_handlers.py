@@ -251,6 +251,28 @@ handlers: [{{exec: [{sys.executable}, {self.program}]}}]
         daemon.stop()
         self.delete("again")
 
+    def test_what_two_entries_select_is_told_once_and_stays_while_one_has_it(self):
+        daemon = self.daemon(config=self.write("config.yaml", f"""
+resources:
+- {{resource: configmaps, namespaces: [{SPACE}]}}
+- {{resource: configmaps, labelSelector: narrow=yes}}
+handlers: [{{exec: [{sys.executable}, {self.program}]}}]
+"""))
+        self.put("both", "x")
+        self.wait_equal(daemon)
+        for label in ("narrow=yes", "narrow=no", "narrow=yes"):
+            cluster().kubectl("label", "configmap", "both", "-n", SPACE, "--overwrite", label)
+            self.wait_equal(daemon)
+        uid = self.delete("both")
+        self.wait_equal(daemon)
+        self.put("last", "x")
+        self.wait_equal(daemon)
+        self.assertEqual(self.read("told").split().count(uid), 4)
+        self.assertEqual(self.read("deleted").split().count(uid), 1)
+        self.assertEqual(daemon.count_log("handler failed"), 0)
+        daemon.stop()
+        self.delete("last")
+
     def check_example(self, program):
         cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "handler-example")
         daemon = self.daemon("--exec", program)

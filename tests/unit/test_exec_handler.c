@@ -84,7 +84,7 @@ static void put(struct fixture *f, const char *name, const char *text)
 {
     const struct kinf_object *object = make_thing_of(name, name, "1", text);
 
-    kinf__outbox_feed_put(f->feed, object, false);
+    kinf__outbox_feed_put(f->feed, NULL, object, false);
     kinf_object_unref(object);
 }
 
@@ -101,7 +101,7 @@ static void put_large(struct fixture *f, const char *name)
                             name, 0),
         0);
     assert_int_equal(kinf_object_new_from_json(things(), text.bytes, text.len, &object, NULL), 0);
-    kinf__outbox_feed_put(f->feed, object, false);
+    kinf__outbox_feed_put(f->feed, NULL, object, false);
     kinf_object_unref(object);
 }
 

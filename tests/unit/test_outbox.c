@@ -10,91 +10,8 @@
 #include "handlers/line.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
+#include "unit/outbox_fixture.h"
 #include "unit/test.h"
-
-struct fixture {
-    struct kinf__outbox outbox;
-    struct kinf__outbox_feed *feed;
-};
-
-static void begin(struct fixture *f, bool acknowledges)
-{
-    assert_int_equal(kinf__outbox_init(&f->outbox,
-                                       &(struct kinf__outbox_options){ .acknowledges = acknowledges,
-                                                                       .keeps_old = true },
-                                       NULL),
-                     0);
-    assert_int_equal(kinf__outbox_feed_new(&f->outbox, "things", &f->feed, NULL), 0);
-    kinf__outbox_reset(&f->outbox);
-}
-
-static void end(struct fixture *f)
-{
-    kinf__outbox_feed_free(f->feed);
-    assert_true(kinf__outbox_check(&f->outbox));
-    kinf__outbox_release(&f->outbox);
-}
-
-static void put(struct kinf__outbox_feed *feed, const char *name, const char *rv)
-{
-    const struct kinf_object *object = make_thing(name, rv);
-
-    kinf__outbox_feed_put(feed, object, false);
-    kinf_object_unref(object);
-}
-
-static void delete (struct kinf__outbox_feed *feed, const char *name, const char *rv)
-{
-    const struct kinf_object *object = make_thing(name, rv);
-
-    kinf__outbox_feed_delete(feed, object, true);
-    kinf_object_unref(object);
-}
-
-struct told {
-    char text[64]; /* "ADDED ns/a@1", "ADDED! ns/a@1" (initial), "SYNCED things", "RESET" */
-    char old[24];  /* "1": the version that it says was told last */
-    uint64_t sequence;
-};
-
-static int read_change(const struct kinf_change *change, void *ctx)
-{
-    const char *name = kinf__change_name(change->type);
-    struct told *told = ctx;
-
-    *told = (struct told){ .sequence = change->sequence };
-    if (change->object != NULL)
-        snprintf(told->text, sizeof told->text, "%s%s %s@%s", name,
-                 change->in_initial_list ? "!" : "", kinf_object_key(change->object),
-                 kinf_object_resource_version(change->object));
-    else
-        snprintf(told->text, sizeof told->text, "%s%s%s", name, change->resource != NULL ? " " : "",
-                 change->resource != NULL ? change->resource : "");
-    assert_true(change->old != NULL || change->type != KINF_CHANGE_MODIFIED);
-    if (change->old != NULL)
-        snprintf(told->old, sizeof told->old, "%s", kinf_object_resource_version(change->old));
-    return 0;
-}
-
-static bool take(struct kinf__outbox *outbox, struct told *told)
-{
-    bool is_one = kinf__outbox_next(outbox, read_change, told) == 1;
-
-    assert_true(kinf__outbox_check(outbox));
-    return is_one;
-}
-
-/* All that is to be told by now, with blanks and commas between. */
-static void assert_told(struct kinf__outbox *outbox, const char *wanted)
-{
-    KINF__AUTO_BUFFER told = KINF__BUFFER_INIT;
-    struct told one;
-
-    while (take(outbox, &one))
-        assert_int_equal(kinf__buffer_printf(&told, "%s%s", told.len != 0 ? ", " : "", one.text),
-                         0);
-    assert_string_equal(told.len != 0 ? kinf__buffer_cstr(&told) : "", wanted);
-}
 
 /* --- lines --- */
 
@@ -152,204 +69,155 @@ static void a_line_is_appended_whole_or_not_at_all(void **state)
 
 static void changes_of_a_key_merge_while_they_wait(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, false);
-    put(f.feed, "a", "1");
-    put(f.feed, "b", "2");
-    put(f.feed, "a", "3");
-    assert_told(&f.outbox, "RESET, ADDED ns/a@3, ADDED ns/b@2");
-    put(f.feed, "a", "4");
-    put(f.feed, "b", "5");
-    put(f.feed, "a", "6");
-    delete (f.feed, "b", "7");
-    put(f.feed, "c", "8");
-    delete (f.feed, "c", "9");
-    assert_told(&f.outbox, "MODIFIED ns/a@6, DELETED ns/b@7");
-    delete (f.feed, "a", "10");
-    put(f.feed, "a", "11");
-    put(f.feed, "a", "12");
-    assert_told(&f.outbox, "DELETED ns/a@10, ADDED ns/a@12");
-    assert_told(&f.outbox, "");
-    end(&f);
+    outbox_begin(&f, false);
+    outbox_put(f.feed, "a", "1");
+    outbox_put(f.feed, "b", "2");
+    outbox_put(f.feed, "a", "3");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@3, ADDED ns/b@2");
+    outbox_put(f.feed, "a", "4");
+    outbox_put(f.feed, "b", "5");
+    outbox_put(f.feed, "a", "6");
+    outbox_delete(f.feed, "b", "7");
+    outbox_put(f.feed, "c", "8");
+    outbox_delete(f.feed, "c", "9");
+    assert_outbox_told(&f.outbox, "MODIFIED ns/a@6, DELETED ns/b@7");
+    outbox_delete(f.feed, "a", "10");
+    outbox_put(f.feed, "a", "11");
+    outbox_put(f.feed, "a", "12");
+    assert_outbox_told(&f.outbox, "DELETED ns/a@10, ADDED ns/a@12");
+    assert_outbox_told(&f.outbox, "");
+    outbox_end(&f);
 }
 
 static void a_resource_is_synced_behind_its_objects(void **state)
 {
     const struct kinf_object *object = make_thing("a", "1");
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, false);
-    kinf__outbox_feed_put(f.feed, object, true);
+    outbox_begin(&f, false);
+    kinf__outbox_feed_put(f.feed, NULL, object, true);
     kinf__outbox_feed_synced(f.feed);
-    put(f.feed, "b", "2");
-    put(f.feed, "a", "3");
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@3, SYNCED things, ADDED ns/b@2");
+    outbox_put(f.feed, "b", "2");
+    outbox_put(f.feed, "a", "3");
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/a@3, SYNCED things, ADDED ns/b@2");
     kinf_object_unref(object);
-    end(&f);
-}
-
-/* Several entries of the configuration may be of one resource: of other namespaces, say. */
-static void a_resource_of_several_feeds_is_synced_once_and_behind_all(void **state)
-{
-    struct kinf__outbox_feed *second;
-    struct fixture f;
-
-    (void)state;
-    begin(&f, false);
-    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
-    put(f.feed, "a", "1");
-    kinf__outbox_feed_synced(f.feed);
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
-    put(second, "b", "2");
-    kinf__outbox_feed_synced(second);
-    assert_told(&f.outbox, "ADDED ns/b@2, SYNCED things");
-    kinf__outbox_reset(&f.outbox);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, ADDED! ns/b@2, SYNCED things");
-    kinf__outbox_feed_free(second);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, SYNCED things");
-    end(&f);
-}
-
-static void a_feed_that_goes_unsynced_holds_up_nothing(void **state)
-{
-    struct kinf__outbox_feed *second, *third;
-    struct fixture f;
-
-    (void)state;
-    begin(&f, false);
-    put(f.feed, "a", "1");
-    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
-    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &third, NULL), 0);
-    kinf__outbox_feed_synced(f.feed);
-    kinf__outbox_feed_synced(third);
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
-    kinf__outbox_feed_free(second);
-    kinf__outbox_feed_free(third); /* by which it would have been told */
-    assert_told(&f.outbox, "SYNCED things");
-    kinf__outbox_reset(&f.outbox);
-    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@1, SYNCED things"); /* it was synced before */
-    kinf__outbox_reset(&f.outbox);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@1");
-    kinf__outbox_feed_synced(second);
-    assert_told(&f.outbox, "SYNCED things");
-    kinf__outbox_feed_free(second);
-    end(&f);
+    outbox_end(&f);
 }
 
 static void a_new_consumer_is_told_everything_anew(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, false);
-    put(f.feed, "a", "1");
-    put(f.feed, "b", "2");
+    outbox_begin(&f, false);
+    outbox_put(f.feed, "a", "1");
+    outbox_put(f.feed, "b", "2");
     kinf__outbox_feed_synced(f.feed);
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1, ADDED ns/b@2, SYNCED things");
-    delete (f.feed, "b", "3");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1, ADDED ns/b@2, SYNCED things");
+    outbox_delete(f.feed, "b", "3");
     kinf__outbox_reset(&f.outbox);
-    put(f.feed, "a", "4");
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@4, SYNCED things");
-    end(&f);
+    outbox_put(f.feed, "a", "4");
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/a@4, SYNCED things");
+    outbox_end(&f);
 }
 
 static void a_resource_that_goes_leaves_the_others_told_anew(void **state)
 {
     struct kinf__outbox_feed *other;
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
+    outbox_begin(&f, true);
     assert_int_equal(kinf__outbox_feed_new(&f.outbox, "others", &other, NULL), 0);
-    put(f.feed, "a", "1");
-    put(other, "x", "2");
+    outbox_put(f.feed, "a", "1");
+    outbox_put(other, "x", "2");
     kinf__outbox_feed_free(other);
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1"); /* nothing of it was told */
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1"); /* nothing of it was told */
     assert_int_equal(kinf__outbox_feed_new(&f.outbox, "others", &other, NULL), 0);
-    put(other, "x", "3");
-    put(other, "y", "3");
+    outbox_put(other, "x", "3");
+    outbox_put(other, "y", "3");
     kinf__outbox_feed_synced(other);
-    assert_told(&f.outbox, "ADDED ns/x@3, ADDED ns/y@3, SYNCED others");
-    delete (other, "x", "4");
-    assert_told(&f.outbox, "DELETED ns/x@4");
-    delete (other, "y", "5");
+    assert_outbox_told(&f.outbox, "ADDED ns/x@3, ADDED ns/y@3, SYNCED others");
+    outbox_delete(other, "x", "4");
+    assert_outbox_told(&f.outbox, "DELETED ns/x@4");
+    outbox_delete(other, "y", "5");
     kinf__outbox_feed_free(other);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@1");
-    end(&f);
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/a@1");
+    outbox_end(&f);
 }
 
 /* --- acknowledging --- */
 
 static void a_deletion_is_told_until_it_is_acknowledged(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
-    put(f.feed, "a", "1");
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
-    delete (f.feed, "a", "3");
-    put(f.feed, "a", "4");
-    assert_told(&f.outbox, "DELETED ns/a@3, ADDED ns/a@4");
+    outbox_begin(&f, true);
+    outbox_put(f.feed, "a", "1");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
+    outbox_delete(f.feed, "a", "3");
+    outbox_put(f.feed, "a", "4");
+    assert_outbox_told(&f.outbox, "DELETED ns/a@3, ADDED ns/a@4");
     kinf__outbox_reset(&f.outbox); /* the consumer died */
-    assert_told(&f.outbox, "RESET, DELETED ns/a@3, ADDED! ns/a@4");
+    assert_outbox_told(&f.outbox, "RESET, DELETED ns/a@3, ADDED! ns/a@4");
     assert_true(kinf__outbox_acknowledge(&f.outbox, 5)); /* not the deletion, which is line 6 */
     kinf__outbox_reset(&f.outbox);
-    assert_told(&f.outbox, "RESET, DELETED ns/a@3, ADDED! ns/a@4");
+    assert_outbox_told(&f.outbox, "RESET, DELETED ns/a@3, ADDED! ns/a@4");
     assert_true(kinf__outbox_acknowledge(&f.outbox, 9));
     kinf__outbox_reset(&f.outbox);
-    assert_told(&f.outbox, "RESET, ADDED! ns/a@4");
-    end(&f);
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/a@4");
+    outbox_end(&f);
 }
 
 static void a_successor_is_told_of_what_its_predecessor_knew(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
-    put(f.feed, "a", "1");
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
+    outbox_begin(&f, true);
+    outbox_put(f.feed, "a", "1");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
     kinf__outbox_reset(&f.outbox);
-    delete (f.feed, "a", "2");
-    assert_told(&f.outbox, "RESET, DELETED ns/a@2");
-    end(&f);
+    outbox_delete(f.feed, "a", "2");
+    assert_outbox_told(&f.outbox, "RESET, DELETED ns/a@2");
+    outbox_end(&f);
 }
 
 static void what_was_not_sent_cannot_be_acknowledged(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
-    put(f.feed, "a", "1");
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
+    outbox_begin(&f, true);
+    outbox_put(f.feed, "a", "1");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
     assert_false(kinf__outbox_acknowledge(&f.outbox, 3));
     assert_false(kinf__outbox_acknowledge(&f.outbox, UINT64_MAX));
     assert_true(kinf__outbox_acknowledge(&f.outbox, 2));
     assert_false(kinf__outbox_acknowledge(&f.outbox, 1)); /* again */
-    end(&f);
+    outbox_end(&f);
 }
 
 static void no_more_than_a_window_is_ahead_of_the_acknowledged(void **state)
 {
     struct kinf__outbox_status status;
-    struct told told;
-    struct fixture f;
+    struct outbox_told told;
+    struct outbox_fixture f;
     char name[16];
     size_t n = 0;
 
     (void)state;
-    begin(&f, true);
+    outbox_begin(&f, true);
     for (int i = 0; i < 2 * KINF__OUTBOX_WINDOW; i++) {
         snprintf(name, sizeof name, "a%d", i);
-        put(f.feed, name, "1");
+        outbox_put(f.feed, name, "1");
     }
-    while (take(&f.outbox, &told)) {
+    while (outbox_take(&f.outbox, &told)) {
         n++;
         assert_int_equal(told.sequence, n);
     }
@@ -358,12 +226,12 @@ static void no_more_than_a_window_is_ahead_of_the_acknowledged(void **state)
     assert_int_equal(status.n_unacknowledged, KINF__OUTBOX_WINDOW);
     assert_int_equal(status.n_waiting, KINF__OUTBOX_WINDOW + 1);
     assert_true(kinf__outbox_acknowledge(&f.outbox, 1));
-    assert_true(take(&f.outbox, &told));
-    assert_false(take(&f.outbox, &told));
+    assert_true(outbox_take(&f.outbox, &told));
+    assert_false(outbox_take(&f.outbox, &told));
     kinf__outbox_reset(&f.outbox); /* a successor owes nothing */
-    assert_true(take(&f.outbox, &told));
+    assert_true(outbox_take(&f.outbox, &told));
     assert_string_equal(told.text, "RESET");
-    end(&f);
+    outbox_end(&f);
 }
 
 /* --- memory --- */
@@ -377,18 +245,18 @@ static int take_nothing(const struct kinf_change *change, void *ctx)
 
 static void what_could_not_be_taken_is_told_later(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
-    put(f.feed, "a", "1");
+    outbox_begin(&f, true);
+    outbox_put(f.feed, "a", "1");
     assert_int_equal(kinf__outbox_next(&f.outbox, take_nothing, NULL), KINF_ERR_NO_MEMORY);
-    assert_told(&f.outbox, "RESET, ADDED ns/a@1");
-    delete (f.feed, "a", "2");
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
+    outbox_delete(f.feed, "a", "2");
     assert_int_equal(kinf__outbox_next(&f.outbox, take_nothing, NULL), KINF_ERR_NO_MEMORY);
-    put(f.feed, "a", "3");
-    assert_told(&f.outbox, "DELETED ns/a@2, ADDED ns/a@3");
-    end(&f);
+    outbox_put(f.feed, "a", "3");
+    assert_outbox_told(&f.outbox, "DELETED ns/a@2, ADDED ns/a@3");
+    outbox_end(&f);
 }
 
 static void want_of_memory_loses_nothing(void **state)
@@ -396,15 +264,15 @@ static void want_of_memory_loses_nothing(void **state)
     (void)state;
     for (size_t n = 1; n < 6; n++) {
         const struct kinf_object *object = make_thing("a", "1");
-        struct fixture f;
+        struct outbox_fixture f;
 
-        begin(&f, true);
+        outbox_begin(&f, true);
         test_fail_allocation(n);
-        kinf__outbox_feed_put(f.feed, object, false); /* waits, if it was this one's */
+        kinf__outbox_feed_put(f.feed, NULL, object, false); /* waits, if it was this one's */
         (void)test_allocation_failed();
-        assert_told(&f.outbox, "RESET, ADDED ns/a@1");
+        assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
         kinf_object_unref(object);
-        end(&f);
+        outbox_end(&f);
     }
 }
 
@@ -420,7 +288,7 @@ struct model {
     uint64_t told, owed_at[N_NAMES]; /* the number of what told it; 0: none yet */
 };
 
-static void hear(struct model *model, const struct told *told, bool acknowledges)
+static void hear(struct model *model, const struct outbox_told *told, bool acknowledges)
 {
     char type[16], name;
     int version, i;
@@ -465,10 +333,10 @@ static void change(struct model *model, struct kinf__outbox_feed *feed, int i, i
 
     snprintf(rv, sizeof rv, "%d", version);
     if (!is_deletion) {
-        put(feed, name, rv);
+        outbox_put(feed, name, rv);
         model->version[i] = version;
     } else if (model->version[i] != 0) {
-        delete (feed, name, rv);
+        outbox_delete(feed, name, rv);
         model->version[i] = 0;
         if (model->heard[i] != 0) /* the newest debt is followed; older ones are told before it */
             model->owed[i] = version, model->owed_at[i] = 0;
@@ -484,16 +352,16 @@ static void every_consumer_ends_with_the_state_of_the_store(void **state)
     for (size_t round = 0; round < test_rounds(400); round++) {
         bool acknowledges = round % 2 == 1;
         struct model model = { .told = 0 };
-        struct told told;
-        struct fixture f;
+        struct outbox_told told;
+        struct outbox_fixture f;
 
-        begin(&f, acknowledges);
+        outbox_begin(&f, acknowledges);
         for (int step = 1; step < 120; step++) {
             size_t dice = test_random_below(&random, 20);
 
             if (dice < 12) {
                 change(&model, f.feed, (int)test_random_below(&random, N_NAMES), step, dice < 4);
-            } else if (dice < 17 && take(&f.outbox, &told)) {
+            } else if (dice < 17 && outbox_take(&f.outbox, &told)) {
                 hear(&model, &told, acknowledges);
             } else if (dice == 17) {
                 acknowledge(&model, &f.outbox);
@@ -502,91 +370,27 @@ static void every_consumer_ends_with_the_state_of_the_store(void **state)
             }
             assert_true(kinf__outbox_check(&f.outbox));
         }
-        while (take(&f.outbox, &told))
+        while (outbox_take(&f.outbox, &told))
             hear(&model, &told, acknowledges);
         assert_memory_equal(model.consumer, model.version, sizeof model.version);
         acknowledge(&model, &f.outbox);
         for (int i = 0; acknowledges && i < N_NAMES; i++)
             assert_int_equal(model.owed[i], 0);
-        end(&f);
-    }
-}
-
-#define N_FEEDS 4
-
-struct feeds {
-    struct kinf__outbox_feed *items[N_FEEDS]; /* NULL: it is not there */
-    bool are_synced[N_FEEDS];
-};
-
-static void add_feed(struct kinf__outbox *outbox, struct feeds *feeds, size_t i)
-{
-    char name[2] = { (char)('a' + i), '\0' };
-
-    assert_int_equal(kinf__outbox_feed_new(outbox, "things", &feeds->items[i], NULL), 0);
-    put(feeds->items[i], name, "1");
-}
-
-static void change_feed(struct kinf__outbox *outbox, struct feeds *feeds, size_t i, bool goes)
-{
-    if (feeds->items[i] == NULL) {
-        add_feed(outbox, feeds, i);
-    } else if (goes) {
-        kinf__outbox_feed_free(KINF__TAKE(feeds->items[i]));
-        feeds->are_synced[i] = false;
-    } else if (!feeds->are_synced[i]) {
-        kinf__outbox_feed_synced(feeds->items[i]);
-        feeds->are_synced[i] = true;
-    }
-}
-
-/* Each has told its object before it is synced. */
-static void whatever_feeds_come_and_go_synced_is_the_last_of_a_resource(void **state)
-{
-    struct test_random random = test_random_init("outbox feeds");
-
-    (void)state;
-    for (size_t round = 0; round < test_rounds(400); round++) {
-        struct feeds feeds = { .items = { NULL } };
-        struct told told = { .text = "" };
-        struct fixture f;
-
-        begin(&f, round % 2 == 1);
-        kinf__outbox_feed_synced(f.feed);
-        for (size_t step = 0; step < 60; step++) {
-            size_t dice = test_random_below(&random, 10);
-
-            if (dice < 5)
-                change_feed(&f.outbox, &feeds, test_random_below(&random, N_FEEDS), dice == 0);
-            else if (dice < 9)
-                (void)take(&f.outbox, &told);
-            else
-                kinf__outbox_reset(&f.outbox);
-        }
-        for (size_t i = 0; i < N_FEEDS; i++) {
-            if (feeds.items[i] != NULL && !feeds.are_synced[i])
-                change_feed(&f.outbox, &feeds, i, true);
-        }
-        while (take(&f.outbox, &told))
-            continue;
-        assert_string_equal(told.text, "SYNCED things");
-        for (size_t i = 0; i < N_FEEDS; i++)
-            kinf__outbox_feed_free(feeds.items[i]);
-        end(&f);
+        outbox_end(&f);
     }
 }
 
 static void the_check_sees_a_wrong_count(void **state)
 {
-    struct fixture f;
+    struct outbox_fixture f;
 
     (void)state;
-    begin(&f, true);
-    put(f.feed, "a", "1");
+    outbox_begin(&f, true);
+    outbox_put(f.feed, "a", "1");
     f.outbox.n_waiting++;
     assert_false(kinf__outbox_check(&f.outbox));
     f.outbox.n_waiting--;
-    end(&f);
+    outbox_end(&f);
 }
 
 int main(void)
@@ -596,8 +400,6 @@ int main(void)
         cmocka_unit_test(a_line_is_appended_whole_or_not_at_all),
         cmocka_unit_test(changes_of_a_key_merge_while_they_wait),
         cmocka_unit_test(a_resource_is_synced_behind_its_objects),
-        cmocka_unit_test(a_resource_of_several_feeds_is_synced_once_and_behind_all),
-        cmocka_unit_test(a_feed_that_goes_unsynced_holds_up_nothing),
         cmocka_unit_test(a_new_consumer_is_told_everything_anew),
         cmocka_unit_test(a_resource_that_goes_leaves_the_others_told_anew),
         cmocka_unit_test(a_deletion_is_told_until_it_is_acknowledged),
@@ -607,7 +409,6 @@ int main(void)
         cmocka_unit_test(what_could_not_be_taken_is_told_later),
         cmocka_unit_test(want_of_memory_loses_nothing),
         cmocka_unit_test(every_consumer_ends_with_the_state_of_the_store),
-        cmocka_unit_test(whatever_feeds_come_and_go_synced_is_the_last_of_a_resource),
         cmocka_unit_test(the_check_sees_a_wrong_count),
     };
 

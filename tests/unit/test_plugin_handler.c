@@ -195,7 +195,7 @@ static void put(const char *name, int version)
 
     snprintf(rv, sizeof rv, "%d", version);
     object = make_thing(name, rv);
-    kinf__outbox_feed_put(feed, object, false);
+    kinf__outbox_feed_put(feed, NULL, object, false);
     kinf_object_unref(object);
 }
 

@@ -152,7 +152,7 @@ static void put(struct kinf__outbox_feed *feed, int *store, int i, int version)
         born[i] = version;
     pthread_mutex_unlock(&lock);
     store[i] = version;
-    kinf__outbox_feed_put(feed, object, false);
+    kinf__outbox_feed_put(feed, NULL, object, false);
 }
 
 static void delete (struct kinf__outbox_feed *feed, int *store, int i, int version)

@@ -99,7 +99,7 @@ static void put_text(struct fixture *f, const char *name, const char *version, c
 {
     const struct kinf_object *object = make_thing_of(name, name, version, text);
 
-    kinf__outbox_feed_put(f->feed, object, false);
+    kinf__outbox_feed_put(f->feed, NULL, object, false);
     kinf_object_unref(object);
 }
 
