@@ -227,12 +227,21 @@ static void reload(struct kinf__errand *errand)
         tell_reloaded(watches, &err);
 }
 
+static int start_watches(struct kinf__errand *errand)
+{
+    return kinf__watches_start(errand->watches, errand->items, errand->asked->n_resources,
+                               &errand->err);
+}
+
+/* What can fail comes first, and leaves nothing behind. */
 static int take_over_config(struct kinf__errand *errand)
 {
     int failed = errand->failed;
 
     if (failed == 0)
         failed = kinf__options_set_log_levels(errand->options, &errand->config, &errand->err);
+    if (failed == 0 && (failed = start_watches(errand)) < 0)
+        (void)!kinf__options_set_log_levels(errand->options, &errand->watches->config, NULL);
     if (failed < 0)
         return failed;
     tell_unchangeable(kinf__watches_started(errand->watches), &errand->config);
@@ -256,7 +265,7 @@ static void finish_reload(struct kinf__errand *errand)
 
 static void finish_look_up(struct kinf__errand *errand)
 {
-    if (errand->failed < 0) {
+    if (errand->failed < 0 || start_watches(errand) < 0) {
         discard(errand);
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "what is missed was not looked up error=%s",
                   KINF__QUOTED(errand->err.message));

@@ -327,6 +327,7 @@ void kinf__watch_publish(struct kinf__watch *watch)
 
 void kinf__watch_withdraw(struct kinf__watch *watch)
 {
+    kinf__events_end(&watch->events);
     for (size_t i = 0; watch->server != NULL && i < watch->n_informers; i++)
         kinf__server_withdraw_source(watch->server, watch->sources[i]);
 }

@@ -59,8 +59,8 @@ KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
 /* From here on requests are answered from it, once it has synced. Once. */
 void kinf__watch_publish(struct kinf__watch *watch);
 KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
-/* No new request is answered from it, and who reads it has two seconds: many may end together. Before
- * it is freed. */
+/* Nothing more is printed of it, no new request is answered from it, and who reads it has two seconds:
+ * many may end together. Before it is freed. */
 void kinf__watch_withdraw(struct kinf__watch *watch);
 /* Tells its threads to end, and waits for none. NULL is allowed. */
 void kinf__watch_interrupt(struct kinf__watch *watch);

@@ -113,6 +113,18 @@ bool kinf__watches_are_ready(const struct kinf__watches *watches)
     return true;
 }
 
+int kinf__watches_start(const struct kinf__watches *watches, struct kinf__watch *const *items,
+                        size_t n, struct kinf_error *err)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < n; i++) {
+        if (!kinf__watches_have(watches, items[i]))
+            failed = kinf__watch_start(items[i], err);
+    }
+    return failed;
+}
+
 /* Those that are not among these; their slow readers are waited for at once. */
 static void end_others(const struct kinf__watches *watches, struct kinf__watch *const *items,
                        size_t n)
@@ -127,12 +139,10 @@ static void end_others(const struct kinf__watches *watches, struct kinf__watch *
     }
 }
 
-/* From here on nothing fails. */
 void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **take_items,
                             struct kinf__config *take_config)
 {
     const struct kinf__config *config = take_config != NULL ? take_config : &watches->config;
-    struct kinf_error err = KINF_ERROR_INIT;
 
     /* Before the old ones go: a client is told to come back, not that there is nothing. */
     for (size_t i = 0; i < config->n_resources; i++) {
@@ -140,12 +150,8 @@ void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **
             kinf__watch_publish(take_items[i]);
     }
     end_others(watches, take_items, config->n_resources);
-    for (size_t i = 0; i < config->n_resources; i++) {
+    for (size_t i = 0; i < config->n_resources; i++)
         take_items[i]->config = &config->resources[i];
-        if (!kinf__watches_have(watches, take_items[i]) &&
-            kinf__watch_start(take_items[i], &err) < 0)
-            kinf__watches_fail(watches, &err);
-    }
     free(watches->items);
     watches->items = take_items;
     watches->n_items = config->n_resources;

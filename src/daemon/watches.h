@@ -50,8 +50,13 @@ bool kinf__watches_have(const struct kinf__watches *watches, const struct kinf__
 bool kinf__watches_have_synced(const struct kinf__watches *watches);
 bool kinf__watches_are_ready(const struct kinf__watches *watches); /* each, as one is */
 
-/* Puts `take_items` in place of what runs, for the resources of `take_config` (NULL: for the same as
- * before): what is not wanted any more goes, what is new starts. */
+/* Starts those that are new. On failure they are to be freed: what ran before goes on. Errors:
+ * kinf_informer_start()'s. */
+KINF_MUST_CHECK int kinf__watches_start(const struct kinf__watches *watches,
+                                        struct kinf__watch *const *items, size_t n,
+                                        struct kinf_error *err);
+/* Puts `take_items`, which run, in place of what ran, for the resources of `take_config` (NULL: for the
+ * same as before): what is not wanted any more goes. */
 void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **take_items,
                             struct kinf__config *take_config);
 

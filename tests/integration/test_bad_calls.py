@@ -10,6 +10,7 @@ import http.client
 import json
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import tempfile
@@ -183,7 +184,7 @@ class Sockets(unittest.TestCase):
 
 @needs_sim("the calls are the daemon's, whatever it follows")
 class Threads(unittest.TestCase):
-    """Whichever thread cannot be started: the daemon says so and ends, or does its work, and stops."""
+    """Whichever thread cannot be started: the daemon says so and ends, or does its work, and stops; by a reload it does not end."""
 
     def test_each_start_that_fails_is_said_or_made_up_for(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
@@ -209,3 +210,38 @@ class Threads(unittest.TestCase):
         self.assertLess(number, MAX_THREADS - 1)
         self.assertGreater(n_ended, 5)
         self.assertGreater(n_ran, 0)
+
+    def test_a_reload_for_which_none_starts_changes_nothing(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        calls, path = BadCalls(folder), os.path.join(folder, "config.yaml")
+        cluster().try_kubectl("create", "namespace", NAMESPACE)
+
+        def write(*resources):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("resources:\n" + "".join(f"- {{resource: {resource}}}\n" for resource in resources))
+
+        write("configmaps", "namespaces")
+        with Served("--config", path, resource=(), env=calls.env) as served:
+            watch = served.open()
+            watch.request("GET", "/api/v1/configmaps?watch=1")
+            stream = watch.getresponse()
+            write("configmaps, maxHistoryAge: 1m", "namespaces", "serviceaccounts")
+            for number in range(1, MAX_THREADS):
+                calls["thread"] = calls["n_threads"] + number
+                served.daemon.process.send_signal(signal.SIGHUP)
+                wait_until(lambda number=number: served.daemon.check() or served.daemon.count_log("configuration not taken over") +
+                           served.daemon.count_log("configuration read again") == number, number)
+                if served.daemon.count_log("configuration read again") != 0:
+                    break
+                self.assertEqual(ask(served, "/api/v1/serviceaccounts")[0], 403)
+                self.assertEqual(ask(served, "/readyz/configmaps")[0], 200)
+                put(Direct(), f"reload-{number}", "x")
+                line = " "
+                while f"reload-{number}" not in line:
+                    line = stream.readline().decode()
+                    self.assertNotEqual(line, "", "the end of the watch")
+            self.assertEqual(served.daemon.count_log("nothing changed error=\"cannot start thread"), number - 1)
+            self.assertGreater(number, 5)
+            wait_until(lambda: ask(served, "/api/v1/serviceaccounts")[0] == 200, "the new configuration")
+            watch.close()
+            served.daemon.stop()
