@@ -29,12 +29,13 @@ static void wake(void *ctx)
 }
 
 /* Its state says the rest. */
-static void on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
+static bool on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
 {
     (void)resource;
     (void)has_synced;
     (void)err;
     wake(ctx);
+    return true;
 }
 
 /* Nothing is printed. */

@@ -14,6 +14,8 @@
 #include "informer/saved.h"
 #include "rest/discovery_cache.h"
 
+#define REFUSALS 2 /* in a row, for nothing to wait for them any more */
+
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
 {
     const struct kinf__watch *watch = ctx;
@@ -37,7 +39,7 @@ static void print_delete(const struct kinf_object *object, bool final_state_unkn
 
 static void feed_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
 {
-    const struct kinf__watch *watch = ctx;
+    const struct kinf__watch *watch = ((const struct kinf__watch_part *)ctx)->watch;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
         kinf__outbox_feed_put(watch->feeds.items[i], NULL, object, in_initial_list);
@@ -45,7 +47,7 @@ static void feed_add(const struct kinf_object *object, bool in_initial_list, voi
 
 static void feed_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
 {
-    const struct kinf__watch *watch = ctx;
+    const struct kinf__watch *watch = ((const struct kinf__watch_part *)ctx)->watch;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
         kinf__outbox_feed_put(watch->feeds.items[i], old, object, false);
@@ -53,20 +55,42 @@ static void feed_update(const struct kinf_object *old, const struct kinf_object 
 
 static void feed_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
 {
-    const struct kinf__watch *watch = ctx;
+    const struct kinf__watch *watch = ((const struct kinf__watch_part *)ctx)->watch;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
         kinf__outbox_feed_delete(watch->feeds.items[i], object, final_state_unknown);
 }
 
+static void settle(struct kinf__watch_part *part)
+{
+    struct kinf__watch *watch = part->watch;
+    bool was_settled = atomic_exchange(&part->is_settled, true);
+
+    if ((was_settled ? atomic_load(&watch->n_unsettled)
+                     : atomic_fetch_sub(&watch->n_unsettled, 1) - 1) != 0)
+        return;
+    for (size_t i = 0; i < watch->feeds.n_items; i++) {
+        if (atomic_load(&watch->n_fed) != 0)
+            kinf__outbox_feed_synced(watch->feeds.items[i]);
+        else
+            kinf__outbox_feed_refused(watch->feeds.items[i]);
+    }
+}
+
 static void feed_synced(void *ctx)
 {
-    struct kinf__watch *watch = ctx;
+    struct kinf__watch_part *part = ctx;
 
-    if (atomic_fetch_sub(&watch->n_unfed, 1) != 1)
-        return;
-    for (size_t i = 0; i < watch->feeds.n_items; i++)
-        kinf__outbox_feed_synced(watch->feeds.items[i]);
+    atomic_fetch_add(&part->watch->n_fed, 1);
+    settle(part);
+}
+
+/* A server that starts refuses once what it will allow. */
+static void note_refusal(struct kinf__watch_part *part, const struct kinf_error *err)
+{
+    part->n_refusals = err->code == KINF_ERR_FORBIDDEN ? part->n_refusals + 1 : 0;
+    if (part->n_refusals == REFUSALS && !atomic_load(&part->is_settled))
+        settle(part);
 }
 
 static void note_synced(void *ctx)
@@ -83,9 +107,11 @@ static void note_synced(void *ctx)
 
 static void note_error(const struct kinf_error *err, void *ctx)
 {
-    struct kinf__watch *watch = ctx;
+    struct kinf__watch_part *part = ctx;
+    struct kinf__watch *watch = part->watch;
 
-    watch->owner.on_error(watch->resource, kinf__watch_is_ready(watch), err, watch->owner.ctx);
+    if (watch->owner.on_error(watch->resource, kinf__watch_is_ready(watch), err, watch->owner.ctx))
+        note_refusal(part, err);
 }
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch)
@@ -143,7 +169,7 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->keeps = (const char *const *)config->keeps.items;
     options->n_keeps = config->keeps.n_items;
     options->on_watch_error = note_error;
-    options->on_watch_error_ctx = watch;
+    options->on_watch_error_ctx = &watch->parts[watch->n_informers];
     options->fifo_order = KINF_FIFO_IN_ORDER;
     options->initial = config->initial;
     options->page_size = config->page_size;
@@ -247,13 +273,16 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
     if (failed < 0)
         return failed;
     watch->informers = calloc(n, sizeof(struct kinf_informer *));
+    watch->parts = calloc(n, sizeof *watch->parts);
     watch->sources = calloc(n, sizeof(struct kinf__source *));
     watch->states = calloc(n, sizeof(struct kinf__state_entry *));
-    if (watch->informers == NULL || watch->sources == NULL || watch->states == NULL)
+    if (watch->informers == NULL || watch->parts == NULL || watch->sources == NULL ||
+        watch->states == NULL)
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < n; i++) {
         const char *name_space = namespaces->n_items != 0 ? namespaces->items[i] : NULL;
 
+        watch->parts[i].watch = watch;
         failed = add_informer(watch, client, type, name_space, err);
         if (failed == 0 && watch->server != NULL)
             failed = add_source(watch, i, name_space, err);
@@ -282,11 +311,12 @@ static int add_feeds(struct kinf__watch *watch, const struct kinf__daemon_handle
     handler.on_update = feed_update;
     handler.on_delete = feed_delete;
     handler.on_synced = feed_synced;
-    handler.ctx = watch;
     handler.resync_period_ms = watch->config->resync_period_ms;
-    atomic_store(&watch->n_unfed, watch->n_informers);
-    for (size_t i = 0; failed == 0 && watch->feeds.n_items != 0 && i < watch->n_informers; i++)
+    atomic_store(&watch->n_unsettled, watch->n_informers);
+    for (size_t i = 0; failed == 0 && watch->feeds.n_items != 0 && i < watch->n_informers; i++) {
+        handler.ctx = &watch->parts[i];
         failed = kinf_informer_add_handler(watch->informers[i], &handler, &ignored, err);
+    }
     return failed;
 }
 
@@ -369,6 +399,7 @@ void kinf__watch_free(struct kinf__watch *watch)
     kinf__outbox_feeds_release(&watch->feeds);
     free(watch->sources);
     free(watch->states);
+    free(watch->parts);
     free(watch->informers);
     free(watch->resource);
     free(watch);

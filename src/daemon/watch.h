@@ -20,10 +20,19 @@
 /* What a watch tells the daemon. */
 struct kinf__watch_owner {
     void (*on_synced)(void *ctx); /* all its informers are; on a listener's thread */
-    /* A request failed; on a reflector's thread. */
-    void (*on_error)(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx);
+    /* A request failed; on a reflector's thread. Returns whether the daemon goes on. */
+    bool (*on_error)(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx);
     void (*on_output_failure)(const struct kinf_error *err, void *ctx); /* on a listener's thread */
     void *ctx;
+};
+
+/* What of a watch is an informer's. */
+struct kinf__watch_part {
+    struct kinf__watch *watch;
+    /* the reflector's thread's */
+    unsigned n_refusals; /* in a row */
+    /* atomic */
+    _Atomic(bool) is_settled; /* the feeds have had everything, or there is nothing to be had */
 };
 
 struct kinf__watch {
@@ -34,7 +43,8 @@ struct kinf__watch {
     struct kinf__outbox_feeds feeds; /* of the handlers that are told */
     char *resource;                  /* "pods", "deployments.apps" */
     struct kinf_informer **informers;
-    struct kinf__source **sources;     /* of the informers, in their order; NULL: not served */
+    struct kinf__watch_part *parts;    /* of the informers, in their order */
+    struct kinf__source **sources;     /* likewise; NULL: not served */
     struct kinf__state_entry **states; /* likewise; NULL: not kept */
     size_t n_informers;
     struct kinf__server *server;       /* NULL: not served */
@@ -42,7 +52,8 @@ struct kinf__watch {
     int64_t started_ns;
     /* atomic */
     _Atomic(size_t) n_unsynced;
-    _Atomic(size_t) n_unfed;    /* informers of which the feeds have not had everything */
+    _Atomic(size_t) n_unsettled;
+    _Atomic(size_t) n_fed;      /* informers of which the feeds have had everything */
     _Atomic(int64_t) synced_ns; /* 0: not yet */
 };
 

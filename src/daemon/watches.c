@@ -50,20 +50,23 @@ static bool waiting_mends(const struct kinf_error *err)
            err->code != KINF_ERR_NOT_FOUND && err->code != KINF_ERR_TLS && err->http_status != 400;
 }
 
-static void on_error(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx)
+static bool on_error(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx)
 {
     struct kinf__watches *watches = ctx;
     struct kinf_error told = *err;
 
     if (is_ready || atomic_load(&watches->are_running)) {
         if (err->code != KINF_ERR_NOT_FOUND)
-            return;
+            return true;
         atomic_store(&watches->misses_one, true);
         kinf__waker_set(watches->wake);
-    } else if (!waiting_mends(err)) {
-        kinf__error_prefix(&told, "%s", resource);
-        kinf__watches_fail(watches, &told);
+        return true;
     }
+    if (waiting_mends(err))
+        return true;
+    kinf__error_prefix(&told, "%s", resource);
+    kinf__watches_fail(watches, &told);
+    return false;
 }
 
 /* --- the set --- */

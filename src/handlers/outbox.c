@@ -40,6 +40,7 @@ struct kinf__outbox_feed {
     struct kinf__hmap entries;
     struct entry synced;
     bool has_synced;
+    bool is_refused;
     bool is_synced_due; /* this consumer has not been told since, and nothing waits that says so */
     bool is_known;      /* the consumer was told something of it */
 };
@@ -251,7 +252,7 @@ static void set_synced_due(struct kinf__outbox *outbox, const char *resource, bo
     }
 }
 
-/* A resource is synced when all of its feeds are. */
+/* A resource is synced when all of its feeds are that may be. */
 static void announce_synced(struct kinf__outbox *outbox, const char *resource)
 {
     struct kinf__outbox_feed *due = NULL;
@@ -261,7 +262,7 @@ static void announce_synced(struct kinf__outbox *outbox, const char *resource)
 
         if (strcmp(feed->resource, resource) != 0)
             continue;
-        if (!feed->has_synced)
+        if (!feed->has_synced && !feed->is_refused)
             return;
         if (feed->is_synced_due)
             due = feed;
@@ -406,6 +407,14 @@ void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed)
 {
     kinf__mutex_lock(&feed->outbox->lock);
     feed->has_synced = feed->is_synced_due = true;
+    announce_synced(feed->outbox, feed->resource);
+    kinf__mutex_unlock(&feed->outbox->lock);
+}
+
+void kinf__outbox_feed_refused(struct kinf__outbox_feed *feed)
+{
+    kinf__mutex_lock(&feed->outbox->lock);
+    feed->is_refused = true;
     announce_synced(feed->outbox, feed->resource);
     kinf__mutex_unlock(&feed->outbox->lock);
 }

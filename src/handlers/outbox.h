@@ -12,7 +12,7 @@
  *   - What several feeds of a resource have is told once, as the newest of them has it, and as deleted
  *     when none of them has it any more.
  *   - SYNCED of a resource comes behind all objects of its first list; of one with several feeds behind
- *     those of all.
+ *     those of all, but for refused ones, whose objects another SYNCED follows should they come.
  *   - After kinf__outbox_reset(), for a consumer that is new and knows nothing, RESET comes first, then
  *     everything as ADDED, with SYNCED behind it for each resource that is synced.
  *   - If it acknowledges: each deletion of what was ever told is told until it is acknowledged, to the
@@ -78,6 +78,8 @@ void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_obj
 void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
                               bool final_state_unknown);
 void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed);
+/* Nothing of it is to be seen, it may be for good. */
+void kinf__outbox_feed_refused(struct kinf__outbox_feed *feed);
 
 /* --- the other: who tells --- */
 

@@ -15,6 +15,7 @@ import time
 import unittest
 
 from harness import ROOT, Daemon, cluster, config_map, lack, make_key_pair, run_daemon, wait_until
+from sim import Sim
 
 SPACE = "handlers"
 EXAMPLE = os.path.join(ROOT, "examples", "exec-handler", "handler.py")
@@ -272,6 +273,29 @@ handlers: [{{exec: [{sys.executable}, {self.program}]}}]
         self.assertEqual(daemon.count_log("handler failed"), 0)
         daemon.stop()
         self.delete("last")
+
+    def test_an_entry_that_is_refused_keeps_no_resource_from_being_synced(self):
+        def write(*more):
+            entries = "".join(f"- {{resource: configmaps, namespaces: {namespaces}}}\n" for namespaces in ("[a]", *more))
+            return self.write("config.yaml", f"resources:\n{entries}handlers: [{{exec: [{sys.executable}, {self.program}]}}]\n")
+
+        def synced():
+            text = self.read("state")
+            return json.loads(text)["synced"] if text else []
+
+        with Sim("--fault-listen", "127.0.0.1:0") as sim, \
+                Daemon(config=write(), kubeconfig=sim.kubeconfig, env={"FOLDER": self.folder}) as daemon:
+            wait_until(lambda: daemon.check() or synced() == ["configmaps"], "the one that is allowed")
+            sim.control("POST", "/faults", "list configmaps 403\n")
+            write("[b, c]")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_logged("configuration read again")
+            os.remove(self.folder + "/state")
+            self.kill_handler()
+            wait_until(lambda: daemon.check() or synced() == ["configmaps"], "it is synced without the other")
+            sim.control("DELETE", "/faults")
+            wait_until(lambda: daemon.check() or synced() == ["configmaps"] * 2, "and with the other")
+            daemon.stop()
 
     def check_example(self, program):
         cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "handler-example")

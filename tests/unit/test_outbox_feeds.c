@@ -63,6 +63,39 @@ static void a_feed_that_goes_unsynced_holds_up_nothing(void **state)
     outbox_end(&f);
 }
 
+static void a_feed_that_is_refused_holds_up_nothing_until_it_is_there(void **state)
+{
+    struct kinf__outbox_feed *second;
+    struct outbox_fixture f;
+
+    (void)state;
+    outbox_begin(&f, false);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    kinf__outbox_feed_refused(second);
+    assert_outbox_told(&f.outbox, "RESET");
+    outbox_put(f.feed, "a", "1");
+    kinf__outbox_feed_synced(f.feed);
+    assert_outbox_told(&f.outbox, "ADDED ns/a@1, SYNCED things");
+    kinf__outbox_reset(&f.outbox);
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/a@1, SYNCED things");
+    outbox_put(second, "b", "2");
+    kinf__outbox_feed_synced(second);
+    assert_outbox_told(&f.outbox, "ADDED ns/b@2, SYNCED things");
+    kinf__outbox_feed_free(f.feed);
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/b@2, SYNCED things");
+    f.feed = second;
+    /* Refused when all else has synced; and a resource of which nothing may be seen is not synced. */
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    kinf__outbox_reset(&f.outbox);
+    assert_outbox_told(&f.outbox, "RESET, ADDED! ns/b@2");
+    kinf__outbox_feed_refused(second);
+    assert_outbox_told(&f.outbox, "SYNCED things");
+    kinf__outbox_feed_free(f.feed);
+    f.feed = second;
+    assert_outbox_told(&f.outbox, "RESET");
+    outbox_end(&f);
+}
+
 #define N_FEEDS 4
 
 struct feeds {
@@ -542,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resource_of_several_feeds_is_synced_once_and_behind_all),
         cmocka_unit_test(a_feed_that_goes_unsynced_holds_up_nothing),
+        cmocka_unit_test(a_feed_that_is_refused_holds_up_nothing_until_it_is_there),
         cmocka_unit_test(whatever_feeds_come_and_go_synced_is_the_last_of_a_resource),
         cmocka_unit_test(what_two_feeds_have_is_told_once),
         cmocka_unit_test(an_object_is_deleted_when_the_last_feed_has_lost_it),
