@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "serve/address.h"
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
@@ -502,4 +503,28 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         }
     }
     return 0;
+}
+
+void kinf__config_tell_idle_keys(const struct kinf__config *config)
+{
+    size_t n_unix = 0, n = config->listen.n_items;
+
+    for (size_t i = 0; i < n; i++)
+        n_unix += strncmp(config->listen.items[i], "unix:", strlen("unix:")) == 0;
+    const struct {
+        bool is_idle;
+        const char *key;
+        const char *needs;
+    } rows[] = {
+        { config->access_log != NULL && n == 0, "accessLog", "an address in listen" },
+        { config->cert_file != NULL && n == n_unix, "tls", "HOST:PORT in listen" },
+        { config->unix_mode != 0 && n_unix == 0, "unixMode", "unix:PATH in listen" },
+        { config->n_unix_users != 0 && n_unix == 0, "unixUsers", "unix:PATH in listen" },
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        if (rows[i].is_idle)
+            KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "a key has no effect key=%s needs=%s",
+                      rows[i].key, KINF__QUOTED(rows[i].needs));
+    }
 }

@@ -103,8 +103,10 @@ int main(int argc, char *argv[])
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);
     failed = kinf__options_set_log_levels(&options, &options.config, &err);
-    if (failed == 0)
+    if (failed == 0) {
+        kinf__config_tell_idle_keys(&options.config);
         failed = execute(&options, &err);
+    }
     kinf__options_release(&options);
     if (failed < 0)
         return complain(&err);

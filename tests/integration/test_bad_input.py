@@ -2,6 +2,7 @@
 
 import http.server
 import os
+import re
 import signal
 import socket
 import ssl
@@ -11,7 +12,8 @@ import threading
 import unittest
 import urllib.request
 
-from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, daemon_path, needs_cluster, run_daemon, wait_until
+from harness import (PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, daemon_path, make_key_pair, needs_cluster, run_daemon,
+                     wait_until)
 
 FAILED, USAGE = 1, 2
 
@@ -156,6 +158,32 @@ class AtStart(unittest.TestCase):
             with self.subTest(fields):
                 path = self.write("config.yaml", "resources: [{resource: pods, " + fields + "}]\n")
                 self.complains(USAGE, "--check-config", "--config", path, names=[path, "resource pods", *words])
+
+    def test_keys_that_have_no_effect_are_told_of(self):
+        make_key_pair(self.folder + "/tls")
+        keys = (f"accessLog: {self.folder}/access\ntls: {{certFile: {self.folder}/tls.crt, keyFile: {self.folder}/tls.key}}\n"
+                f"unixMode: \"0660\"\nunixUsers: [{os.getuid()}]\n")
+        every = {"accessLog": "an address in listen", "tls": "HOST:PORT in listen", "unixMode": "unix:PATH in listen",
+                 "unixUsers": "unix:PATH in listen"}
+        resources = "resources: [{resource: configmaps}]\n"
+
+        def told(text):
+            return dict(re.findall(r'a key has no effect key=(\S+) needs="(.*)"', text))
+
+        for args, idle in (((), every), (("--listen", "127.0.0.1:0"), {key: every[key] for key in ("unixMode", "unixUsers")}),
+                           (("--listen", f"unix:{self.folder}/socket"), {"tls": every["tls"]})):
+            with self.subTest(args):
+                code, _, err = run_daemon("--check-config", "--config", self.write("config.yaml", keys + resources), *args)
+                self.assertEqual((code, told(err)), (0, idle))
+        path = self.write("config.yaml", resources)
+        with Daemon(config=path, events=False) as daemon:
+            daemon.wait_logged("all synced")
+            self.assertEqual(told(daemon.log_text()), {})
+            self.write("config.yaml", keys + resources)
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_logged("configuration read again")
+            self.assertEqual(told(daemon.log_text()), every)
+            daemon.stop()
 
     def test_a_full_disk_is_named(self):
         for args in (["--check-config", "--resource", "pods"], ["--version"], ["--help"],
