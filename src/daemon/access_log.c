@@ -57,6 +57,7 @@ static void reopen(struct kinf__access_log *log)
     if (fd >= 0) {
         close(log->output.fd);
         log->output.fd = fd;
+        log->output.rest.len = 0; /* of a line of the old one */
         log->is_failing = false;
     } else if (log->path != NULL) {
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "%s: the old one is kept",

@@ -123,16 +123,26 @@ static int write_rest(struct kinf__output *output, const struct kinf__stop *left
     return failed;
 }
 
-static int write_line(struct kinf__output *output, const struct kinf__stop *left,
-                      struct kinf_str line, struct kinf_error *err)
+/* Of the line of which the first `len` bytes were the last that was written. */
+static int keep_rest(struct kinf__output *output, struct kinf_str lines, size_t len)
+{
+    const char *end;
+
+    if (len == 0 || len == lines.len || lines.bytes[len - 1] == '\n')
+        return 0;
+    end = memchr(lines.bytes + len, '\n', lines.len - len);
+    return kinf__buffer_append(&output->rest, lines.bytes + len,
+                               end != NULL ? (size_t)(end + 1 - lines.bytes) - len
+                                           : lines.len - len);
+}
+
+static int write_lines(struct kinf__output *output, const struct kinf__stop *left,
+                       struct kinf_str lines, struct kinf_error *err)
 {
     size_t len;
-    int failed = write_all(output, left, line, &len, err);
+    int failed = write_all(output, left, lines, &len, err);
 
-    if (failed == KINF_ERR_STOPPED && len != 0 &&
-        kinf__buffer_append(&output->rest, line.bytes + len, line.len - len) < 0)
-        return kinf__error_no_memory(err);
-    return failed;
+    return failed < 0 && keep_rest(output, lines, len) < 0 ? kinf__error_no_memory(err) : failed;
 }
 
 int kinf__output_write(struct kinf__output *output, const struct kinf__stop *left,
@@ -146,7 +156,7 @@ int kinf__output_write(struct kinf__output *output, const struct kinf__stop *lef
     if (output->rest.len != 0)
         failed = write_rest(output, left, err);
     if (failed == 0)
-        failed = write_line(output, left, (struct kinf_str){ bytes, len }, err);
+        failed = write_lines(output, left, (struct kinf_str){ bytes, len }, err);
     give_turn(output);
     return failed;
 }

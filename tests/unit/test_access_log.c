@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +165,59 @@ static void what_a_full_disk_does_not_take_is_counted(void **state)
     kinf__access_log_free(log);
 }
 
+static void a_full_disk_tears_no_line(void **state)
+{
+    static const char line[] = "a line of the log\n";
+    struct fixture *f = *state;
+    struct kinf__access_log *log = open_log(f);
+    struct rlimit before, limit;
+    uint64_t n_dropped = 0;
+    char *text, *rest;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 100; /* in the midst of a line */
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    while (n_dropped == 0) {
+        n_dropped = kinf__access_log_take(kinf_str_from(line), log);
+        nap();
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    kinf__access_log_take(kinf_str_from(line), log);
+    kinf__access_log_free(log);
+    text = rest = text_of(f->path);
+    assert_true(strlen(text) > 100);
+    for (char *one; (one = strsep(&rest, "\n")) != NULL && *one != '\0';)
+        assert_string_equal(one, "a line of the log");
+    free(text);
+}
+
+static void a_line_that_was_torn_goes_on_in_no_other_file(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf__access_log *log = open_log(f);
+    struct rlimit before, limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 3;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(kinf__access_log_take(kinf_str_from("a line\n"), log), 0);
+    while (kinf__access_log_take(kinf_str_from(""), log) == 0)
+        nap();
+    assert_int_equal(rename(f->path, f->old), 0);
+    kinf__access_log_reopen(log);
+    while (access(f->path, F_OK) != 0)
+        nap();
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    kinf__access_log_take(kinf_str_from("after\n"), log);
+    kinf__access_log_free(log);
+    expect_text(f->old, "a l");
+    expect_text(f->path, "after\n");
+}
+
 #define N_THREADS 4
 #define N_LINES   500
 
@@ -204,6 +259,8 @@ int main(void)
         TEST(a_renamed_file_is_left_when_it_is_asked_for),
         TEST(who_has_a_line_never_waits_and_what_does_not_fit_is_dropped_whole),
         TEST(what_a_full_disk_does_not_take_is_counted),
+        TEST(a_full_disk_tears_no_line),
+        TEST(a_line_that_was_torn_goes_on_in_no_other_file),
         TEST(lines_of_threads_stay_whole),
     };
 
