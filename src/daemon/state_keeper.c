@@ -222,9 +222,8 @@ static int write_snapshot(const struct kinf__state_entry *entry,
                                ret_written->wall_ms, &entry->stop, &ret_written->n_bytes, &err);
     ret_written->write_ms = kinf__clock_now_ms() - begun_ms;
     if (failed < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "state not written, the file of before stays file=%s error=%s", entry->name,
-                  KINF__QUOTED(err.message));
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "state not written file=%s error=%s",
+                  entry->name, KINF__QUOTED(err.message));
     else
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO,
                   "state written file=%s objects=%zu rv=%s bytes=%" PRIu64 " ms=%" PRId64,

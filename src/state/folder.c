@@ -142,10 +142,17 @@ int kinf__state_folder_commit(const struct kinf__state_folder *folder, const cha
 {
     char text[NEW_NAME_SIZE];
 
-    if (renameat(folder->fd, new_name(name, text), folder->fd, name) < 0 || fsync(folder->fd) < 0)
+    if (renameat(folder->fd, new_name(name, text), folder->fd, name) < 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write %s/%s",
                                      folder->path, name);
     return 0;
+}
+
+int kinf__state_folder_sync(const struct kinf__state_folder *folder, struct kinf_error *err)
+{
+    return fsync(folder->fd) == 0
+               ? 0
+               : kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot sync %s", folder->path);
 }
 
 void kinf__state_folder_drop(const struct kinf__state_folder *folder, const char *name)

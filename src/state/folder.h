@@ -43,9 +43,12 @@ KINF_MUST_CHECK int kinf__state_folder_open_file(const struct kinf__state_folder
 KINF_MUST_CHECK int kinf__state_folder_create(const struct kinf__state_folder *folder,
                                               const char *name, int *ret_fd,
                                               struct kinf_error *err);
-/* It gets its name, for good: the folder is on the disk, too. Its bytes are (fsync). */
+/* It gets its name; its bytes are on the disk (fsync). Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__state_folder_commit(const struct kinf__state_folder *folder,
                                               const char *name, struct kinf_error *err);
+/* The names are on the disk, too. Errors: KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__state_folder_sync(const struct kinf__state_folder *folder,
+                                            struct kinf_error *err);
 void kinf__state_folder_drop(const struct kinf__state_folder *folder, const char *name);
 
 #endif

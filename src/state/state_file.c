@@ -98,11 +98,10 @@ static int write_to(int fd, const struct kinf__state_identity *identity,
     return failed;
 }
 
-int kinf__state_file_write(const struct kinf__state_folder *folder, const char *name,
-                           const struct kinf__state_identity *identity,
-                           const struct kinf_snapshot *snapshot, int64_t wall_ms,
-                           const struct kinf__stop *stop, uint64_t *ret_bytes,
-                           struct kinf_error *err)
+static int replace(const struct kinf__state_folder *folder, const char *name,
+                   const struct kinf__state_identity *identity,
+                   const struct kinf_snapshot *snapshot, int64_t wall_ms,
+                   const struct kinf__stop *stop, uint64_t *ret_bytes, struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
     int failed;
@@ -117,6 +116,24 @@ int kinf__state_file_write(const struct kinf__state_folder *folder, const char *
         failed = kinf__state_folder_commit(folder, name, err);
     if (failed < 0)
         kinf__state_folder_drop(folder, name);
+    return failed;
+}
+
+int kinf__state_file_write(const struct kinf__state_folder *folder, const char *name,
+                           const struct kinf__state_identity *identity,
+                           const struct kinf_snapshot *snapshot, int64_t wall_ms,
+                           const struct kinf__stop *stop, uint64_t *ret_bytes,
+                           struct kinf_error *err)
+{
+    int failed = replace(folder, name, identity, snapshot, wall_ms, stop, ret_bytes, err);
+
+    if (failed < 0) {
+        kinf__error_prefix(err, "the file of before stays");
+        return failed;
+    }
+    failed = kinf__state_folder_sync(folder, err);
+    if (failed < 0)
+        kinf__error_prefix(err, "the new file is there, unless the power fails");
     return failed;
 }
 

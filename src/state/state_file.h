@@ -62,7 +62,8 @@ struct kinf__state_origin {
 
 /* Writes what the snapshot has; `wall_ms` is now. *ret_bytes: of the file. Errors: KINF_ERR_STOPPED
  * (`stop` was set; NULL: nothing ends it), KINF_ERR_SYSTEM, KINF_ERR_LIMIT (a resourceVersion above
- * 63 bytes, an object above 256 MiB), KINF_ERR_NO_MEMORY; what was there before is there. */
+ * 63 bytes, an object above 256 MiB), KINF_ERR_NO_MEMORY. What was there before is there, but if it is
+ * the folder that could not be synced; the message says which. */
 KINF_MUST_CHECK int kinf__state_file_write(const struct kinf__state_folder *folder,
                                            const char *name,
                                            const struct kinf__state_identity *identity,

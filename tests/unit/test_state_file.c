@@ -431,6 +431,15 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
     return 0;
 }
 
+static bool folder_fails;
+
+__attribute__((visibility("default"))) int fsync(int fd)
+{
+    (void)fd;
+    errno = EIO;
+    return folder_fails ? -1 : 0;
+}
+
 /* Text that does not become much smaller. */
 static const struct kinf_object *make_large_object(size_t number)
 {
@@ -494,6 +503,26 @@ static void what_was_there_stays_when_the_disk_is_full(void **state)
     assert_int_equal(err.sys_errno, EFBIG);
     assert_int_equal(faccessat(f->folder->fd, NAME ".new", F_OK, 0), -1);
     expect_loaded(f, "7");
+}
+
+static void an_error_says_which_file_is_there(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__stop stop = { false };
+
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    kinf__stop_set(&stop);
+    assert_int_equal(write_state(f, &stop, &err), KINF_ERR_STOPPED);
+    assert_non_null(strstr(err.message, "the file of before stays: "));
+    fill(f, "12");
+    folder_fails = true;
+    assert_int_equal(write_state(f, NULL, &err), KINF_ERR_SYSTEM);
+    folder_fails = false;
+    assert_int_equal(err.sys_errno, EIO);
+    assert_non_null(strstr(err.message, "the new file is there, unless the power fails: "));
+    assert_null(strstr(err.message, "before"));
+    expect_loaded(f, "12");
 }
 
 /* F3: a process that was killed. */
@@ -770,6 +799,7 @@ int main(void)
         TEST(what_was_there_stays_when_there_is_no_time),
         TEST(a_stop_is_heard_while_the_disk_is_slow),
         TEST(what_was_there_stays_when_the_disk_is_full),
+        TEST(an_error_says_which_file_is_there),
         TEST(what_a_killed_process_left_is_in_nobodys_way),
         TEST(failing_allocations_change_nothing),
         TEST(a_sealed_file_of_nonsense_is_refused),
