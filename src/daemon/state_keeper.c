@@ -207,6 +207,16 @@ static void note_written_locked(struct kinf__state_keeper *keeper, struct kinf__
     entry->stats.n_writes++;
 }
 
+static bool is_stopping(struct kinf__state_keeper *keeper)
+{
+    bool is_stopping;
+
+    kinf__mutex_lock(&keeper->lock);
+    is_stopping = keeper->is_stopping;
+    kinf__mutex_unlock(&keeper->lock);
+    return is_stopping;
+}
+
 static int write_snapshot(const struct kinf__state_entry *entry,
                           const struct kinf_snapshot *snapshot, struct stats *ret_written)
 {
@@ -221,7 +231,10 @@ static int write_snapshot(const struct kinf__state_entry *entry,
         kinf__state_file_write(entry->keeper->folder, entry->name, &identity, snapshot,
                                ret_written->wall_ms, &entry->stop, &ret_written->n_bytes, &err);
     ret_written->write_ms = kinf__clock_now_ms() - begun_ms;
-    if (failed < 0)
+    if (failed == KINF_ERR_STOPPED && !is_stopping(entry->keeper))
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "state given up with its resource file=%s",
+                  entry->name);
+    else if (failed < 0)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "state not written file=%s error=%s",
                   entry->name, KINF__QUOTED(err.message));
     else

@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int fsync(int fd)
+int fdatasync(int fd)
 {
-    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     struct stat status;
 
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))

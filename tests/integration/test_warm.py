@@ -1,15 +1,17 @@
 """A daemon that starts again: with stateDir it goes on where it was, with serveStale also without a server."""
 
+import base64
 import json
 import os
 import re
 import signal
 import socket
 import stat
+import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE, Daemon, Proxy, cluster, config_map, run_daemon, wait_until
+from harness import PATIENCE, ROOT, Daemon, Proxy, cluster, config_map, run_daemon, wait_until
 from sim import Sim
 from test_serve import Served, Watch, ask, body_of, name_of
 
@@ -344,6 +346,24 @@ class WarmTest(unittest.TestCase):
             warm.daemon.process.send_signal(signal.SIGHUP)
             warm.daemon.wait_logged("stateDir, stateInterval and serveStale change only by a restart")
             warm.daemon.stop()
+
+    def test_what_a_reload_takes_away_while_it_is_written_is_no_failure(self):
+        library = os.path.join(self.folder, "slow_disk.so")
+        subprocess.run(["cc", "-shared", "-fPIC", os.path.join(ROOT, "tests", "integration", "slow_disk.c"), "-D_GNU_SOURCE",
+                        "-o", library], check=True)
+        items = [json.loads(config_map(f"large-{i}", NAMESPACE, base64.b64encode(os.urandom(600000)).decode())) for i in range(20)]
+        cluster().kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        env = {"LD_PRELOAD": library, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        with Daemon(config=self.config(stateInterval="100ms"), env=env) as daemon:
+            daemon.wait_synced()
+            wait_until(lambda: daemon.check() or os.path.exists(self.file() + ".new"), "it is being written")
+            self.config(resources=[{"resource": "namespaces", "state": False}], stateInterval="100ms")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_logged("configuration read again")
+            self.assertEqual(daemon.count_log("state given up with its resource"), 1)
+            self.assertEqual(daemon.count_log("state not written"), 0)
+            self.assertEqual(os.listdir(self.state), [])
+            daemon.stop()
 
     def test_a_reload_that_takes_another_namespace_away_changes_no_file(self):
         others, ours = ({"resource": "configmaps", "namespaces": [name]} for name in ("default", NAMESPACE))
