@@ -55,12 +55,20 @@ free_port() {
 folder=$(mktemp -d -t kinformer-XXXXXX)
 sim=
 daemon=
+
+# Not by `wait`: bash, interrupted in one, may wait for ever in the next for what has ended meanwhile.
+end() {
+    [ -n "$1" ] || return 0
+    kill "$1" 2>/dev/null || return 0
+    while kill -0 "$1" 2>/dev/null; do
+        sleep 0.05
+    done
+}
+
 finish() {
     trap '' INT TERM HUP
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    [ -z "$daemon" ] || wait "$daemon" 2>/dev/null || true
-    [ -z "$sim" ] || kill "$sim" 2>/dev/null || true
-    [ -z "$sim" ] || wait "$sim" 2>/dev/null || true
+    end "$daemon"
+    end "$sim"
     rm -rf "$folder"
 }
 trap finish EXIT

@@ -275,6 +275,30 @@ class MakeRun(unittest.TestCase):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def test_an_interrupt_ends_it_also_when_the_daemon_has_ended_by_then(self):
+        """Bash may be just then about to hear of that; by chance, so it is tried often."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("kinformer-sim", "#!/bin/sh\necho serving\nexec sleep 20\n"),
+                               ("kinformerd", "#!/bin/sh\necho $$\nexec sleep 20\n")):
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.chmod(path, 0o700)
+            for _ in range(20):
+                with subprocess.Popen([os.path.join(ROOT, "scripts", "run-daemon.sh"), folder], cwd=ROOT, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                      start_new_session=True, env={**os.environ, "SIM": "1", "TMPDIR": folder}) as process:
+                    try:
+                        while not (line := process.stdout.readline()).strip().isdigit():
+                            pass
+                        os.kill(int(line), signal.SIGKILL)
+                        os.kill(process.pid, signal.SIGINT)
+                        self.assertIn(process.wait(10), (130, 128 + signal.SIGKILL))
+                    finally:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(process.pid, signal.SIGKILL)
+            self.assertEqual(sorted(os.listdir(folder)), ["kinformer-sim", "kinformerd"])
+
     def check_page(self, url):
         def page():
             try:
