@@ -148,8 +148,13 @@ all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) $(PLUGI
 deps:
 	@scripts/install-deps.sh build
 
+# A minute of a processor's time, or two, in which nothing is said: all of them take part, unless make was told how many.
+ALL_JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+SAY_BUILDING = @[ -d build/release/bin ] || echo "building, which takes a minute or two"
+
 run: deps ## install what is missing, build, and run kinformerd on the current cluster or a simulated one (ARGS="--resource pods" SIM=1)
-	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
+	$(SAY_BUILDING)
+	@$(MAKE) --no-print-directory -s $(ALL_JOBS) MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
 	@SIM=$(SIM) scripts/run-daemon.sh build/release/bin $(ARGS)
 
 # For editors: clangd and others find it in this folder.
@@ -162,7 +167,8 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 # Where there is Docker and a registry, Dockerfile makes the same.
 image: ## build kinformerd's container image out of Debian's packages: an OCI archive, in build/image
 	@scripts/install-deps.sh build image
-	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
+	$(SAY_BUILDING)
+	@$(MAKE) --no-print-directory -s $(ALL_JOBS) MODE=release build/release/bin/kinformerd
 	@mkdir -p build/image
 	@scripts/make-image.py build/release/bin/kinformerd build/image/kinformerd-$(VERSION).tar
 
@@ -444,7 +450,7 @@ build/man/%: docs/man/%.scd scripts/man-page.sh examples/pod-logger/main.c $(wil
 # --- lint ------------------------------------------------------------------------------------------
 
 lint: lint-but-tidy ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
-	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
+	@$(MAKE) --no-print-directory $(ALL_JOBS) tidy
 
 lint-but-tidy:
 	@scripts/install-deps.sh build test lint
@@ -509,7 +515,8 @@ build/tidy/%.stamp: %.c .clang-tidy $(wildcard src/*/*.h src/include/kinformer/*
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
           -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(filter-out libcjson,$(LIBS_PC))|'
 install: ## install programs, libraries, headers, pkg-config files, man pages and completions (DESTDIR, PREFIX, LIBDIR)
-	@$(MAKE) --no-print-directory -s MODE=release all
+	$(SAY_BUILDING)
+	@$(MAKE) --no-print-directory -s $(ALL_JOBS) MODE=release all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
 	install -m 755 build/release/bin/kinformerd $(DESTDIR)$(BINDIR)/
 	install -m 755 build/release/bin/kinformer-sim $(DESTDIR)$(BINDIR)/
