@@ -478,15 +478,13 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         kinf__error_prefix(err, "%s: onDemand.drop", where);
         return failed;
     }
-    for (size_t i = 0; i < config->listen.n_items; i++) {
+    for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++)
         failed = kinf__address_check(config->listen.items[i], config->is_delegated, err);
-        if (failed < 0)
-            return failed;
-    }
-    if (config->health_listen != NULL) {
+    if (failed == 0 && config->health_listen != NULL)
         failed = kinf__address_check(config->health_listen, true, err);
-        if (failed < 0)
-            return failed;
+    if (failed < 0) {
+        kinf__error_prefix(err, "%s", where);
+        return failed;
     }
     for (size_t i = 0; i < config->n_resources; i++) {
         const struct kinf__resource_config *resource = &config->resources[i];

@@ -71,13 +71,12 @@ int kinf__address_parse(const char *text, struct kinf__address *ret_address, str
         address.path = text + 5;
         if (*address.path == '\0' || strlen(address.path) >= sizeof socket_address.sun_path)
             return kinf__error_set(err, KINF_ERR_INVALID,
-                                   "--listen %s: a path of 1 to %zu bytes is needed", text,
+                                   "cannot listen at %s: a path of 1 to %zu bytes is needed", text,
                                    sizeof socket_address.sun_path - 1);
     } else if (!split(&address)) {
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address is HOST:PORT, [HOST]:PORT, :PORT or "
-                               "unix:PATH",
-                               text);
+        return kinf__error_set(
+            err, KINF_ERR_INVALID,
+            "cannot listen at %s: an address is HOST:PORT, [HOST]:PORT, :PORT or unix:PATH", text);
     }
     *ret_address = address;
     return 0;
@@ -99,11 +98,12 @@ static int resolve(const struct kinf__address *address, bool is_guarded,
     struct addrinfo *found;
 
     if (getaddrinfo(host, address->port, &hints, &found) != 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "--listen %s: no such host", address->text);
+        return kinf__error_set(err, KINF_ERR_INVALID, "cannot listen at %s: no such host",
+                               address->text);
     if (!is_guarded && !is_loopback(found->ai_addr)) {
         freeaddrinfo(found);
         return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address that is not loopback needs TLS and "
+                               "cannot listen at %s: an address that is not loopback needs TLS and "
                                "'auth: delegated'",
                                address->text);
     }
@@ -170,7 +170,8 @@ static int bind_tcp(const struct kinf__address *address, bool is_guarded, int *r
     fd = address->host[0] == '\0' ? bind_all(found) : bind_one(found, false);
     freeaddrinfo(found);
     if (fd < 0)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, -fd, "--listen %s", address->text);
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, -fd, "cannot listen at %s",
+                                     address->text);
     *ret_fd = fd;
     return 0;
 }
@@ -196,13 +197,15 @@ static int bind_unix(const struct kinf__address *address, mode_t mode, int *ret_
     snprintf(file.sun_path, sizeof file.sun_path, "%s", address->path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen %s", address->text);
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot listen at %s",
+                                     address->text);
     remove_abandoned(&file);
     mask = umask(0777 & ~mode);
     bound = bind(fd, (const struct sockaddr *)&file, sizeof file);
     umask(mask);
     if (bound < 0) {
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen %s", address->text);
+        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot listen at %s",
+                                       address->text);
         close(fd);
         return failed;
     }

@@ -146,18 +146,30 @@ static const struct kinf__flag known_flags[] = {
     { "help", false, AT(command), KINF__SIM_COMMAND_HELP, kinf__flag_set },
 };
 
-/* Whoever reaches an address that is not loopback has to show who he is, to somebody he knows. */
-static int check_address(const struct kinf__sim_arguments *arguments, const char *address,
-                         struct kinf_error *err)
+/* `wants`: what is missing for an address that is not loopback; NULL: nothing. */
+static int check_address(const char *address, const char *wants, struct kinf_error *err)
 {
-    bool is_guarded = arguments->has_tls && arguments->policy_file != NULL;
     int failed = kinf__address_check(address, true, err);
 
-    if (failed == 0 && kinf__address_check(address, is_guarded, NULL) < 0)
-        failed = kinf__error_set(err, KINF_ERR_INVALID,
-                                 "--listen %s: an address that is not loopback needs --tls and "
-                                 "--policy",
-                                 address);
+    if (failed == 0 && wants != NULL && kinf__address_check(address, false, NULL) < 0)
+        failed = kinf__error_set(err, KINF_ERR_INVALID, "cannot listen at %s: %s", address, wants);
+    return failed;
+}
+
+/* Whoever reaches an address that is not loopback has to show who he is, to somebody he knows. */
+static int check_addresses(const struct kinf__sim_arguments *arguments, struct kinf_error *err)
+{
+    const char *wants = arguments->has_tls && arguments->policy_file != NULL
+                            ? NULL
+                            : "an address that is not loopback needs --tls and --policy";
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < arguments->listen.n_items; i++)
+        failed = check_address(arguments->listen.items[i], wants, err);
+    if (failed == 0 && arguments->fault_listen != NULL)
+        failed =
+            check_address(arguments->fault_listen,
+                          "faults are taken at loopback addresses and unix sockets alone", err);
     return failed;
 }
 
@@ -187,12 +199,11 @@ static int check_kubeconfig(const struct kinf__sim_arguments *arguments, struct 
 
 static int check(struct kinf__sim_arguments *arguments, struct kinf_error *err)
 {
-    int failed = 0;
+    int failed;
 
     if (arguments->listen.n_items == 0)
         arguments->listen.items[arguments->listen.n_items++] = LISTEN_DEFAULT;
-    for (size_t i = 0; failed == 0 && i < arguments->listen.n_items; i++)
-        failed = check_address(arguments, arguments->listen.items[i], err);
+    failed = check_addresses(arguments, err);
     return failed < 0 ? failed : check_kubeconfig(arguments, err);
 }
 

@@ -67,6 +67,8 @@ class AtStart(unittest.TestCase):
              ["--write-kubeconfig", "needs --listen HOST:PORT"]),
             (("--resource", "pods", "--client-token", "/tmp/x", "--listen", "127.0.0.1:0"),
              ["--client-token goes with --write-kubeconfig"]),
+            (("--resource", "pods", "--listen", "0.0.0.0:0"), ["cannot listen at 0.0.0.0:0", "auth: delegated"]),
+            (("--resource", "pods", "--health-listen", "8081"), ["kinformerd: cannot listen at 8081", ":PORT"]),
             (("--resource", "pods", "--config", "x"), ["--config"]),
             (("--resource", "pods", "--resource", "pods"), ["twice"]),
             (("--resource", "pods", "--namespace", "a", "--namespace", "a"), ["namespace a", "twice"]),
@@ -107,6 +109,8 @@ class AtStart(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         for text, names in (
             ("passThrough: true\n", ["passThrough", "needs --listen"]),
+            ("listen: ['0.0.0.0:0']\n", ["config.yaml: cannot listen at 0.0.0.0:0", "auth: delegated"]),
+            ("healthListen: here\n", ["config.yaml: cannot listen at here", ":PORT"]),
             ("tls: {certFile: /not/here.crt, keyFile: /not/here.key}\n", ["/not/here.crt", "No such file"]),
             ("tls: {certFile: /, keyFile: /not/here.key}\n", ["cannot read /", "Is a directory"]),
         ):

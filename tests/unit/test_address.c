@@ -45,7 +45,7 @@ static void expect_refused(const char *text)
     assert_int_equal(kinf__address_parse(text, &address, &err), KINF_ERR_INVALID);
     assert_string_equal(address.text, "untouched");
     assert_int_equal(err.code, KINF_ERR_INVALID);
-    assert_non_null(strstr(err.message, "--listen "));
+    assert_non_null(strstr(err.message, "cannot listen at "));
     assert_int_equal(kinf__address_check(text, true, NULL), KINF_ERR_INVALID);
 }
 
@@ -241,7 +241,7 @@ static void a_host_that_there_is_not_is_named(void **state)
     (void)state;
     assert_int_equal(kinf__address_parse("[::1%nowhere]:0", &address, NULL), 0);
     assert_int_equal(kinf__address_bind(&address, true, 0, &fd, &err), KINF_ERR_INVALID);
-    assert_string_equal(err.message, "--listen [::1%nowhere]:0: no such host");
+    assert_string_equal(err.message, "cannot listen at [::1%nowhere]:0: no such host");
     assert_int_equal(fd, -1);
 }
 

@@ -178,7 +178,8 @@ static void what_is_no_address_or_would_show_tokens_is_refused(void **state)
     struct kinf__endpoint_options options = { 0 };
 
     (void)state;
-    assert_refused("127.0.0.1", &options, KINF_ERR_INVALID, "--listen 127.0.0.1: an address is");
+    assert_refused("127.0.0.1", &options, KINF_ERR_INVALID,
+                   "cannot listen at 127.0.0.1: an address is");
     assert_int_equal(kinf__authorizer_new(&defaults, send_nothing, NULL, &options.authorizer, NULL),
                      0);
     assert_refused("127.0.0.1:0", &options, KINF_ERR_CONFIG, "tokens are not taken without TLS");
