@@ -267,9 +267,9 @@ static int print_urls(const struct program *program, struct kinf_error *err)
         printf("serving %s\n", kinf__endpoint_url(program->endpoints[i]));
     if (program->fault_endpoint != NULL)
         printf("faults %s\n", kinf__fault_endpoint_url(program->fault_endpoint));
-    return fflush(stdout) == 0
-               ? 0
-               : kinf__error_set(err, KINF_ERR_SYSTEM, "cannot write to standard output");
+    return fflush(stdout) == 0 ? 0
+                               : kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno,
+                                                       "cannot write to standard output");
 }
 
 static int start(struct program *program, struct kinf_error *err)
@@ -297,21 +297,21 @@ static void handle_signal(int signal_no)
     kinf__waker_set(&wake);
 }
 
-static void install_signal_handlers(void)
+/* Without a certificate it ends with its terminal, as others do that nobody told to stay (nohup). */
+static void install_signal_handlers(bool has_certificate)
 {
     struct sigaction action = { .sa_handler = handle_signal, .sa_flags = SA_RESTART };
 
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    if (has_certificate)
+        sigaction(SIGHUP, &action, NULL);
 }
 
 static void rotate(const struct program *program)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (program->certificate == NULL)
-        return;
     if (kinf__certificate_rotate(program->certificate, &err) < 0)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "no new certificate: %s", err.message);
 }
@@ -349,7 +349,7 @@ static int run(const struct kinf__sim_arguments *arguments, struct kinf_error *e
     if (failed == 0)
         failed = kinf__waker_init(&wake, err);
     if (failed == 0) {
-        install_signal_handlers();
+        install_signal_handlers(arguments->has_tls);
         failed = start(&program, err);
         if (failed == 0)
             wait_for_the_end(&program);

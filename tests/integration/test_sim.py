@@ -208,11 +208,12 @@ class Ends(unittest.TestCase):
                 self.complains(USAGE, *args, words=[word])
 
     def test_a_full_disk_is_named(self):
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([sim_path(), "--version"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
-                                  text=True, timeout=PATIENCE, check=False, env={**os.environ, "KINF_LOG": ""})
-        self.assertEqual(done.returncode, FAILED)
-        self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+        for args in (["--version"], ["--listen", "127.0.0.1:0"]):
+            with self.subTest(args), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([sim_path(), *args], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=PATIENCE, check=False, env={**os.environ, "KINF_LOG": ""})
+                self.assertEqual(done.returncode, FAILED)
+                self.assertIn("cannot write to standard output: No space left on device", done.stderr)
 
     def test_files_that_cannot_be_read_are_named(self):
         for flag in ("--load", "--policy"):
@@ -248,6 +249,13 @@ class Ends(unittest.TestCase):
                     self.assertLess(time.monotonic() - began, 1)
                     self.assertEqual(os.listdir(folder), [])
                     daemon.stop()
+
+    def test_without_a_certificate_to_change_it_ends_with_its_terminal(self):
+        """Else it would have the port for ever. Who runs these tests may be told to stay."""
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        with Sim() as sim:
+            sim.process.send_signal(signal.SIGHUP)
+            self.assertEqual(sim.process.wait(PATIENCE), -signal.SIGHUP)
 
 
 @needs_sim("that is what it tests")
