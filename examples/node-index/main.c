@@ -63,7 +63,7 @@ int main(void)
     char selector[sizeof "spec.nodeName=" + KINF_NAME_MAX];
 
     kinf_log_to_stderr();
-    if (node == NULL || strlen(node) >= KINF_NAME_MAX) {
+    if (node == NULL || *node == '\0' || strlen(node) >= KINF_NAME_MAX) {
         fprintf(stderr, "node-index: NODE_NAME is not the name of a node\n");
         return 2;
     }

@@ -169,11 +169,25 @@ static int run(struct kinf_client *client, struct kinf_elector *elector, const c
     return kinf_controller_run(controller, 30000, err);
 }
 
+static bool read_number(const char *text, unsigned *number)
+{
+    char *end;
+
+    *number = (unsigned)strtoul(text, &end, 10);
+    return end != text && *end == '\0';
+}
+
+/* False: that is no command line of ours. What we do not know might be a wish to be one of many. */
+static bool read_arguments(int argc, char **argv, struct kinf_elector_options *lease)
+{
+    if (argc == 5 && strcmp(argv[1], "--shards") == 0 && strcmp(argv[3], "--shard") == 0)
+        return read_number(argv[2], &lease->n_shards) && read_number(argv[4], &lease->shard);
+    return argc == 1 || (argc == 2 && strcmp(argv[1], "--leader-elect") == 0);
+}
+
 int main(int argc, char **argv)
 {
-    bool is_shard =
-        argc == 5 && strcmp(argv[1], "--shards") == 0 && strcmp(argv[3], "--shard") == 0;
-    bool is_one_of_many = is_shard || (argc == 2 && strcmp(argv[1], "--leader-elect") == 0);
+    bool is_one_of_many = argc > 1, is_shard = argc > 2;
     char selector[KINF_SHARD_SELECTOR_SIZE];
     struct kinf_error err = KINF_ERROR_INIT;
     kinf_auto_client struct kinf_client *client = NULL;
@@ -182,13 +196,15 @@ int main(int argc, char **argv)
     struct kinf_elector_options lease = KINF_ELECTOR_OPTIONS_INIT;
     int rc = -1;
 
+    if (!read_arguments(argc, argv, &lease)) {
+        fprintf(stderr, "usage: sample-controller [--leader-elect | --shards N --shard I]\n");
+        return 2;
+    }
     kinf_log_to_stderr();
     events.controller = "kinformer.dev/sample-controller";
     lease.name = "sample-controller";
     lease.name_space = "default";
     lease.release_on_stop = true;
-    lease.n_shards = is_shard ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
-    lease.shard = is_shard ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
     if ((!is_shard || kinf_shard_selector(KINF_SHARD_BY_UID, lease.n_shards, lease.shard, selector,
                                           &err) == 0) &&
         kinf_client_new(NULL, &client, &err) == 0 &&

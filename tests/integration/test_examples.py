@@ -323,6 +323,14 @@ class SampleController(ExampleCase):
         for shard in (shards[0], shards[2], again):
             shard.stop()
 
+    def test_a_command_line_that_is_none_starts_nothing(self):
+        """What is misspelt may be the wish that one alone acts; an empty POD_INDEX is no shard 0."""
+        for args in (("--leader-elct",), ("--help",), ("--shards", "3"), ("--shards", "3", "--shard", ""),
+                     ("--shards", "3x", "--shard", "0"), ("--leader-elect", "--shards", "3", "--shard", "0")):
+            with self.subTest(args), self.start(*args) as sample:
+                self.assertEqual(sample.process.wait(PATIENCE), 2)
+                self.assertIn("usage: sample-controller [--leader-elect", sample.log_text())
+
     def test_one_of_two_acts_and_hands_over(self):
         first = self.start("--leader-elect")
         wait_until(lambda: "leads lease=" in first.log_text(), "the first leads")
@@ -579,10 +587,11 @@ class NodeAgent(ExampleCase):
         self.assertEqual(agent.process.returncode, 0)
 
     def test_a_node_has_to_be_named(self):
-        for name in ("", "n" * 300):
-            with Example("node-agent", env={"NODE_NAME": name}) as agent:
-                self.assertEqual(agent.process.wait(PATIENCE), 2)
-                self.assertIn("NODE_NAME", agent.log_text())
+        for program in ("node-agent", "node-index"):
+            for name in ("", "n" * 300):
+                with self.subTest(program=program, name=name), Example(program, env={"NODE_NAME": name}) as agent:
+                    self.assertEqual(agent.process.wait(PATIENCE), 2)
+                    self.assertIn("NODE_NAME", agent.log_text())
 
 
 if __name__ == "__main__":
