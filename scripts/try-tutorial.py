@@ -79,12 +79,16 @@ def follow(shell, text):
 def main():
     with tempfile.TemporaryDirectory(prefix="kinformer-try-", ignore_cleanup_errors=True) as folder:
         make_chroot(folder)
-        with open(folder + HOME + "/kinformer/docs/tutorial.md", encoding="utf-8") as file:
+        clone = folder + HOME + "/kinformer"
+        with open(clone + "/docs/tutorial.md", encoding="utf-8") as file:
             text = file.read()
+        expected = {*os.listdir(clone), "build"}
         shell = enter(folder)
         try:
             began = time.monotonic()
             prepare(shell, text)
+            if littered := set(os.listdir(clone)) - expected:
+                raise AssertionError(f"installed into the clone: {littered}")
             follow(shell, free_ports(text)(text))  # which others could take while it is built
         finally:
             shell.close()
