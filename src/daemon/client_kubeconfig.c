@@ -120,6 +120,10 @@ int kinf__client_kubeconfig_new(const struct kinf__options *options,
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
                   "the clients' kubeconfig has no token: see --client-token file=%s",
                   kubeconfig->path);
+    if (failed == 0 && kubeconfig->takes_tokens && strncmp(url, "http:", strlen("http:")) == 0)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO,
+                  "kubectl and client-go send no token over plain HTTP: with tls they do file=%s",
+                  kubeconfig->path);
     if (failed < 0)
         kinf__client_kubeconfig_free(kubeconfig);
     else

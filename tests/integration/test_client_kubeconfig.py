@@ -50,6 +50,7 @@ class ClientKubeconfig(unittest.TestCase):
         self.start(passThrough=True)
         self.assertIn(f'    token: "first"\n    tokenFile: "{self.folder}/token"\n', self.text())
         self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
+        self.daemon.wait_logged("kubectl and client-go send no token over plain HTTP")
         self.daemon.stop()
 
     def test_it_follows_token_and_certificate(self):
@@ -71,6 +72,7 @@ class ClientKubeconfig(unittest.TestCase):
         os.remove(self.path)
         wait_until(lambda: os.path.exists(self.path), "the kubeconfig again")
         self.assertNotIn("rotated", self.daemon.log_text())
+        self.assertNotIn("plain HTTP", self.daemon.log_text())
         self.daemon.stop()
 
     def test_the_kubeconfig_that_it_goes_by_is_not_written_over(self):
