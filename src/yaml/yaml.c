@@ -489,6 +489,8 @@ static int parser_error(const struct builder *builder, const yaml_parser_t *pars
 
     if (parser->error == YAML_MEMORY_ERROR)
         return kinf__error_no_memory(builder->err);
+    if (parser->error == YAML_SCANNER_ERROR && *parser->buffer.pointer == '\t')
+        return fail_at(builder, KINF_ERR_PARSE, &mark, "a tab: YAML is indented by blanks");
     if (parser->error == YAML_READER_ERROR)
         mark = mark_of(builder->text, parser->problem_offset);
     return fail_at(builder, KINF_ERR_PARSE, &mark,

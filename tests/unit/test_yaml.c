@@ -85,7 +85,8 @@ static void what_is_wrong_has_a_place(void **state)
     assert_refused("a: *none\n", KINF_ERR_PARSE, "f:1:4: ");
     assert_refused("a: &x [*x]\n", KINF_ERR_PARSE, "f:1:8: an alias inside its own anchor");
     assert_refused("a: \"x\\0y\"\n", KINF_ERR_PARSE, "f:1:4: a NUL in a text");
-    assert_refused("\tb: 1\n", KINF_ERR_PARSE, "f:1:1: ");
+    assert_refused("\tb: 1\n", KINF_ERR_PARSE, "f:1:1: a tab: YAML is indented by blanks");
+    assert_refused("a:\n\t- b\n", KINF_ERR_PARSE, "f:2:1: a tab: YAML is indented by blanks");
     assert_refused("a: 1\nb: \xff\n", KINF_ERR_PARSE, "f:2:4: ");
     assert_refused("a: 1\nb: \x01\n", KINF_ERR_PARSE, "f:2:4: ");
     assert_refused("c:\n  <<: 5\n", KINF_ERR_PARSE, "f:2:7: << takes a mapping");
