@@ -187,6 +187,8 @@ class ChartTest(unittest.TestCase):
                 ({"tsl": {}}, "tsl"), ({"image.tg": "1"}, "/image"), ({"image.digest": "sha256:1"}, "/image/digest"),
                 ({"config.resources": None}, "/config"), ({"config.listen": ["0.0.0.0:1"]}, "/config/listen"),
                 ({"config.auth": "none"}, "/config/auth"), ({"config.resources": [{}]}, "/config/resources/0"),
+                ({"config.resorces": []}, "at '/config': additional properties 'resorces'"),
+                ({"config.resources": [{"resource": "pods", "namespace": "a"}]}, "/config/resources/0': additional properties"),
                 ({"config.resources": [{"resource": "Pods"}]}, "/config/resources/0/resource"),
                 ({"mode": "sidecar"}, "/extraContainers"), ({"service.type": "ExternalName"}, "/service/type"),
                 ({"podDisruptionBudget.maxUnavailable": 0}, "/podDisruptionBudget/maxUnavailable"),

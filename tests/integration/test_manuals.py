@@ -1,5 +1,6 @@
 """docs/man and completions/: they have what the programs and the configuration have, and what they show works."""
 
+import json
 import os
 import pty
 import re
@@ -115,6 +116,13 @@ class KeysTest(unittest.TestCase):
                 self.assertFalse(keys - documented, f"not in {SAMPLE}")
                 self.assertFalse(documented - keys, f"in {SAMPLE}, and not read")
         self.assertFalse(mappings, "nothing reads these")
+
+    def test_the_chart_takes_these_and_no_others(self):
+        config = json.loads(read("charts/kinformerd/values.schema.json"))["properties"]["config"]
+        resource = config["properties"]["resources"]["items"]
+        keys = {*config["properties"], *("resources." + key for key in resource["properties"])}
+        self.assertEqual(keys, {key for key in keys_of_sample() if re.fullmatch(r"(resources\.)?\w+", key)})
+        self.assertFalse(config["additionalProperties"] or resource["additionalProperties"])
 
     def test_the_configurations_of_the_page_are_good(self):
         texts = literals(CONFIG_PAGE)
