@@ -1,6 +1,5 @@
 """make dist, make deb and the SBOM: what they make, and the life of the packages in a fresh Debian."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -11,120 +10,34 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE, ROOT, lack, needs_sim, wait_until
+from debian import Debian, archive, codename, need_chroot, run
+from harness import PATIENCE, ROOT, needs_sim, wait_until
 from test_install import compiler, make, read, version
 
 DEBS = os.path.join(ROOT, "build", "deb")
 PACKAGES = ("libkinformer0", "libkinformer-dev", "libkinformer-testing-dev", "kinformerd", "kinformerd-nats", "kinformer-sim")
 LINKED = ("libkinformer0", "kinformerd", "kinformerd-nats", "kinformer-sim")
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CONFIG = "/etc/kinformer/kinformerd.yaml"
 # What the README's command line needs beside libkinformer-dev.
 COMPILER = "gcc,libc6-dev,pkg-config"
-
-
-def run(*command, **options):
-    """What it says."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)}: {done.returncode}: {done.stdout}")
-    return done.stdout
 
 
 def deb_path(package):
     return next(os.path.join(DEBS, name) for name in os.listdir(DEBS) if name.startswith(f"{package}_{version()}_"))
 
 
-class Debian:
-    """A chroot. Each command has mounts and processes of its own, which end with it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def make(self):
-        os.mkdir(self.folder)
-        run("tar", "--extract", "--file=" + base(), "--directory=" + self.folder)
-        os.mkdir(self.path("/debs"))
-        for package in PACKAGES:
-            shutil.copy(deb_path(package), self.path("/debs"))
-        self.shell("unshare --net apt-get install --yes --no-install-recommends /debs/*.deb")
-
-    def path(self, path):
-        return self.folder + path
-
-    def command(self, *command):
-        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc=" + self.path("/proc"), "chroot", self.folder,
-                "env", "-i", "PATH=" + PATH, "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", *command]
-
-    def run(self, *command):
-        return run(*self.command(*command))
-
-    def shell(self, script):
-        return self.run("sh", "-e", "-c", script)
-
-    @contextlib.contextmanager
-    def start(self, *command):
-        with subprocess.Popen(self.command(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    def write(self, path, text, mode=0o644):
-        with open(self.path(path), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(path), mode)
-
-    def read(self, path):
-        return read(self.path(path))
-
-    def owner(self, path):
-        """rw-r----- root:kinformerd"""
-        return self.run("stat", "--format=%A %U:%G", path).strip()
-
-    def users(self):
-        return {line.split(":")[0]: line.split(":") for line in self.read("/etc/passwd").splitlines()}
-
-
-# --- a fresh one -----------------------------------------------------------------------------------
-
-
-def sources():
-    """Where this machine has Debian from."""
-    codename = re.search(r"^VERSION_CODENAME=(\w+)", read("/etc/os-release"), re.M)[1]
-    folder = "/etc/apt/sources.list.d"
-    found = ["/etc/apt/sources.list"] + sorted(os.path.join(folder, name) for name in os.listdir(folder)
-                                               if name.endswith((".list", ".sources")))
-    texts = {path: read(path) for path in found if os.path.exists(path)}
-    return codename, {path: text for path, text in texts.items() if re.search(rf"\b{codename}\b", text)}
-
-
-def options_of_apt():
-    """Proxies, and what a mirror needs."""
-    return "".join(line + "\n" for line in run("apt-config", "dump").splitlines()
-                   if re.match(r"Acquire::(https?|Check-[\w-]+)\b.* \"..*\";", line))
-
-
-def base():
-    """The archive of a Debian with a compiler, and the packages that ours depend on downloaded and not installed. It is kept for
-    as long as these and the sources are the same."""
-    codename, lists = sources()
+def fresh_debian(folder):
+    """One with a compiler, where our packages were installed without a network: what they depend on is in its archive."""
     debs = [deb_path(package) for package in PACKAGES]
-    key = [codename, COMPILER, lists, [run("dpkg-deb", "--field", deb, "Depends") for deb in debs]]
-    path = os.path.join(ROOT, "build", "chroot", hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16] + ".tar")
-    if not os.path.exists(path):
-        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
-        os.makedirs(os.path.dirname(path))
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as options:
-            options.write(options_of_apt())
-            options.flush()
-            run("mmdebstrap", "--mode=root", "--variant=minbase", "--include=" + COMPILER, "--skip=cleanup/apt", "--format=tar",
-                "--aptopt=" + options.name, "--aptopt=Acquire::Languages \"none\"",
-                "--customize-hook=APT_CONFIG=\"$MMDEBSTRAP_APT_CONFIG\" apt-get install --yes --no-install-recommends --download-only "
-                + " ".join(debs), codename, path + ".part", *lists)
-        os.rename(path + ".part", path)
-    return path
+    debian = Debian(folder)
+    debian.unpack(archive(codename(), COMPILER, [run("dpkg-deb", "--field", deb, "Depends") for deb in debs], "--skip=cleanup/apt",
+                          "--customize-hook=APT_CONFIG=\"$MMDEBSTRAP_APT_CONFIG\" apt-get install --yes --no-install-recommends "
+                          "--download-only " + " ".join(debs)))
+    os.mkdir(debian.path("/debs"))
+    for deb in debs:
+        shutil.copy(deb, debian.path("/debs"))
+    debian.shell("unshare --net apt-get install --yes --no-install-recommends /debs/*.deb")
+    return debian
 
 
 @needs_sim("which server it is makes no difference")
@@ -150,15 +63,10 @@ class PackagesTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        for tool in ("dh", "lintian", "mmdebstrap"):
-            if shutil.which(tool) is None:
-                lack(tool + " (scripts/install-deps.sh packages)")
-        if os.geteuid() != 0:
-            lack("root here, who alone may make a chroot")
+        need_chroot("dh", "lintian")
         make("deb", nice=10)  # beside tests that measure times
         folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-        cls.debian = Debian(os.path.join(folder, "debian"))
-        cls.debian.make()
+        cls.debian = fresh_debian(os.path.join(folder, "debian"))
 
     # --- what they are ---
 
