@@ -294,6 +294,9 @@ static int change_all(struct kinf_fake *its_fake, void *ctx, struct kinf_error *
 
 static void sweep(unsigned faults)
 {
+#ifdef __SANITIZE_THREAD__
+    faults &= -faults; /* the first: threads meet alike whatever becomes of a request */
+#endif
     const struct kinf_sweep_options options = { .size = sizeof options,
                                                 .start = start_program,
                                                 .stop = stop_program,
