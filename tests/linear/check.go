@@ -12,7 +12,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-const decisionLimit = 20 * time.Second // for one question to porcupine; the usual is a millisecond
+// For one question to porcupine, of which the usual takes a millisecond.
+const (
+	decisionLimit = 20 * time.Second
+	countingLimit = 200 * time.Millisecond // where the answer is only counted
+)
 
 // findings is what became of a check.
 type findings struct {
@@ -72,7 +76,7 @@ func (f *findings) checkSession(key string, writes, reads []*operation) {
 func (f *findings) checkCache(key string, writes, reads []*operation) {
 	awaited := awaited(writes)
 	for _, own := range byClient(reads) {
-		if decide(key, slices.Concat(awaited, own)) == porcupine.Illegal {
+		if decide(key, slices.Concat(awaited, own), countingLimit) == porcupine.Illegal {
 			f.stale++
 		}
 		checkRising(f, key, own)
@@ -215,16 +219,16 @@ func resolve(history []*operation, values map[string]sight) []*operation {
 	return resolved
 }
 
-func decide(key string, history []*operation) porcupine.CheckResult {
+func decide(key string, history []*operation, limit time.Duration) porcupine.CheckResult {
 	operations := make([]porcupine.Operation, len(history))
 	for i, o := range history {
 		operations[i] = porcupine.Operation{ClientId: o.Client, Input: key, Output: o, Call: o.Call, Return: o.Return}
 	}
-	return porcupine.CheckOperationsTimeout(model, operations, decisionLimit)
+	return porcupine.CheckOperationsTimeout(model, operations, limit)
 }
 
 func (f *findings) linearizable(key, who string, history []*operation) {
-	switch decide(key, history) {
+	switch decide(key, history, decisionLimit) {
 	case porcupine.Unknown:
 		f.undecided++
 	case porcupine.Illegal:
@@ -240,7 +244,7 @@ func shrink(key string, history []*operation) []*operation {
 	history = firstBad(key, history)
 	for i := len(history) - 1; i >= 0; i-- {
 		less := slices.Delete(slices.Clone(history), i, i+1)
-		if history[i].isRead() && decide(key, less) == porcupine.Illegal {
+		if history[i].isRead() && decide(key, less, decisionLimit) == porcupine.Illegal {
 			history = less
 		}
 	}
@@ -255,7 +259,7 @@ func firstBad(key string, history []*operation) []*operation {
 	}
 	slices.Sort(ends)
 	for _, end := range ends {
-		if so := upTo(history, end); decide(key, so) == porcupine.Illegal {
+		if so := upTo(history, end); decide(key, so, decisionLimit) == porcupine.Illegal {
 			return so
 		}
 	}
