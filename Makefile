@@ -113,6 +113,10 @@ ONE_THREAD_TESTS := apply backlog body churn claims credit defaults demand disco
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
 endif
+# Half a minute or more in one of the builds, the longest first: none of them is to be what the others wait for.
+LONG_TESTS := $(addprefix $(BUILD)/tests/test_,controller_sync engine_model swept_library reflector_certificates bad_servers \
+                engine informer_stop elector swept_server)
+TESTS := $(filter $(TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(TESTS))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 SOAKS := $(BUILD)/soak/oracle $(BUILD)/soak/follower
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))

@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 
 jobs=$(nproc)
 results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
+declare -A begun
+trap 'kill "${begun[@]}" 2>/dev/null; rm -rf "$results"' EXIT
 export KINF_TEST_TIMES=$results/times
 touch "$KINF_TEST_TIMES"
 passed=0
@@ -25,8 +26,8 @@ stage() {
     local name=$1 started=$SECONDS status
     shift
     echo "== $name"
-    "$@" 2>&1 | tee "$results/output"
-    status=${PIPESTATUS[0]}
+    "$@" 2>&1
+    status=$?
     if [ "$status" -eq 77 ] && [ "${CI:-}" != true ]; then
         skipped=$((skipped + 1))
         note "$name" $((SECONDS - started)) skipped
@@ -40,8 +41,24 @@ stage() {
     return "$status"
 }
 
-build() {
-    make --no-print-directory -s -j"$jobs" MODE="$1" all "build-tests"
+# begin NAME COMMAND...: beside the stages before its own, which is `ended NAME`.
+begin() {
+    nice "${@:2}" >"$results/$1.log" 2>&1 &
+    begun[$1]=$!
+}
+
+ended() {
+    local status=0
+
+    wait "${begun[$1]}" || status=$?
+    unset "begun[$1]"
+    cat "$results/$1.log"
+    return "$status"
+}
+
+# begin_build MODE TARGET
+begin_build() {
+    begin "$1" make --no-print-directory -s -j"$jobs" MODE="$1" all "$2"
 }
 
 unit_tests() {
@@ -50,30 +67,27 @@ unit_tests() {
 
 scripts/install-deps.sh build test packages docs bench || exit 1
 
-# The cluster's programs take minutes on a new machine and seconds afterwards: overlap them with the
-# unit tests.
-(
-    nice tests/cluster/build.sh >"$results/cluster.log" 2>&1
-    echo $? >"$results/cluster.status"
-) &
-cluster_build=$!
+# They take minutes on a new machine and seconds afterwards.
+begin cluster tests/cluster/build.sh
 
-for mode in debug asan tsan; do
-    stage "build ($mode)" build "$mode" || continue
-    stage "unit tests ($mode)" unit_tests "$mode"
+# Much of what unit tests take is waiting: the next build has the processors meanwhile.
+begin_build debug build-tests
+for modes in "debug asan build-tests" "asan tsan build-tests" "tsan release build-benches"; do
+    read -r mode next target <<<"$modes"
+    stage "build ($mode)" ended "$mode"
+    is_built=$?
+    begin_build "$next" "$target"
+    [ "$is_built" -ne 0 ] || stage "unit tests ($mode)" unit_tests "$mode"
 done
+stage "build (release)" ended release
 stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
-stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all build-benches
 
-# Some of the tests on kinformer-sim run kubectl and nats-server, too; here, since a stage runs in a shell of its own.
-wait "$cluster_build"
+# Some of the tests on kinformer-sim run kubectl and nats-server, too.
+stage "cluster programs" ended cluster
+has_cluster=$?
 stage "integration tests on kinformer-sim" env KINF_TEST_SERVER=sim python3 -B tests/integration/run.py
 
-cluster_ready() {
-    cat "$results/cluster.log"
-    return "$(cat "$results/cluster.status")"
-}
-if stage "cluster programs" cluster_ready; then
+if [ "$has_cluster" -eq 0 ]; then
     stage "scanner against Go's encoding/json" scripts/compare-scanner.sh
     stage "integration tests" python3 -B tests/integration/run.py
 else
