@@ -159,7 +159,8 @@ class Sockets(unittest.TestCase):
             for act, n in clients.n_done.items():
                 self.assertGreater(n, 3, act)
             wait_until(lambda: self.versions(served) == self.versions(self.server), "the cache is as the server")
-            wait_until(lambda: n_files(served) <= n_before + 2, f"{n_files(served)} descriptors, {n_before} before")
+            # What is kept: a connection to the server for each client that was passed on, and one of the daemon's own.
+            wait_until(lambda: n_files(served) <= n_before + 4, f"{n_files(served)} descriptors, {n_before} before")
             self.assertLess(served.daemon.stop(), STOP_S)
 
     def test_who_came_when_there_was_no_descriptor_is_let_in_when_there_is(self):
