@@ -139,7 +139,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests build-benches lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests build-benches lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial try-newer-debian check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -433,6 +433,9 @@ docs-pictures: ## take the pictures of docs/pictures anew, of the status page in
 
 try-tutorial: ## follow docs/tutorial.md as a newcomer to a fresh Debian, in a chroot (root, mmdebstrap), and say how long that takes
 	@scripts/try-tutorial.py
+
+try-newer-debian: ## build and run the unit tests on Debian 13, whose libraries are newer, in a chroot (root, mmdebstrap; four minutes)
+	@scripts/try-newer-debian.py
 
 check-docs:
 	@scripts/check-docs.py
