@@ -27,6 +27,7 @@ def setUpModule():
     cluster().make_namespace(SPACE)
     cluster().kubectl("apply", "-f", os.path.join(SAMPLE, "crd.yaml"))
     cluster().kubectl("wait", "--for=condition=Established", "crd/foos.sample.kinformer.dev")
+    wait_until(are_foos_served, "their storage")
 
 
 def tearDownModule():
@@ -121,6 +122,14 @@ class ExampleCase(unittest.TestCase):
 
 
 # --- sample-controller ---
+
+def are_foos_served():
+    """A moment after they are established; 429 until then."""
+    try:
+        return send("GET", FOOS) is not None
+    except AssertionError:
+        return False
+
 
 def put_foo(name, **spec):
     return put(FOOS, name, apiVersion="sample.kinformer.dev/v1", kind="Foo", spec=spec)
