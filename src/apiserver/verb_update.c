@@ -8,6 +8,7 @@
 #include "apiserver/refuse.h"
 #include "apiserver/types.h"
 #include "apiserver/verbs_priv.h"
+#include "document/managed.h"
 
 /* Resources of a group: "roles,rolebindings". */
 struct kinds {
@@ -133,6 +134,10 @@ static bool is_released(const struct kinf__verb *verb, const struct cJSON *objec
 int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
                              struct cJSON *take_object)
 {
+    if (kinf__managed_keep_times(old, take_object) < 0) {
+        cJSON_Delete(take_object);
+        return refuse_no_memory(verb);
+    }
     if (kinf__doc_equal(old, take_object)) {
         verb->object = take_object;
         return 0;

@@ -323,3 +323,46 @@ int kinf__managed_update(const struct kinf__schema_node *node, const struct cJSO
         return KINF_ERR_NO_MEMORY;
     return kinf__entries_write(&entries, object);
 }
+
+/* --- writes of nothing --- */
+
+static bool is_same_but_for_time(const struct cJSON *entry, const struct cJSON *other)
+{
+    static const char *const names[] = { "manager", "operation", "apiVersion", "subresource",
+                                         "fieldsType" };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+        if (strcmp(kinf__doc_text(entry, names[i], NULL), kinf__doc_text(other, names[i], NULL)) !=
+            0)
+            return false;
+    }
+    return kinf__doc_equal(kinf__doc_get(entry, "fieldsV1"), kinf__doc_get(other, "fieldsV1"));
+}
+
+static bool are_same_but_for_time(const struct cJSON *list, const struct cJSON *other)
+{
+    const struct cJSON *a = list->child, *b = other->child;
+
+    while (a != NULL && b != NULL && is_same_but_for_time(a, b)) {
+        a = a->next;
+        b = b->next;
+    }
+    return a == NULL && b == NULL;
+}
+
+int kinf__managed_keep_times(const struct cJSON *old, struct cJSON *object)
+{
+    const struct cJSON *before = kinf__doc_find(old, "metadata", "managedFields", NULL);
+    struct cJSON *metadata = kinf__doc_get(object, "metadata"), *list;
+    KINF__AUTO_DOC *kept = NULL;
+
+    list = kinf__doc_get(metadata, "managedFields");
+    if (before == NULL || list == NULL || !are_same_but_for_time(before, list))
+        return 0;
+    kept = cJSON_DetachItemViaPointer(metadata, list);
+    if (kinf__doc_set(metadata, "managedFields", kinf__doc_dup(before)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__doc_equal(old, object)
+               ? 0
+               : kinf__doc_set(metadata, "managedFields", KINF__TAKE(kept));
+}

@@ -33,6 +33,10 @@ KINF_MUST_CHECK int kinf__managed_update(const struct kinf__schema_node *node,
                                          const struct cJSON *old, struct cJSON *object,
                                          const struct kinf__manager *manager, bool is_reset);
 
+/* A write that changes nothing but when somebody last wrote is none: `object`, as it is about to be
+ * stored in the place of `old`, gets its managedFields then. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__managed_keep_times(const struct cJSON *old, struct cJSON *object);
+
 /* Server-side apply: what `config` says is merged into `live` (NULL: there is nothing yet), what
  * this manager applied before and does not say any more goes, unless somebody else has it, too.
  * *ret_object has managedFields in it; with those of `live`, it equals `live` if nothing changed.

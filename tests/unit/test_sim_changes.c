@@ -315,6 +315,29 @@ static void resize_changes_sizes_alone(void **state)
     test_expect(*state, "pods", "default/x", "status.phase", "'Pending'");
 }
 
+/* What this subresource does not write is the writer's all the same, from the first time on. */
+static void resize_of_nothing_is_no_write(void **state)
+{
+#define WRITTEN                                                                                    \
+    "'metadata':{'managedFields':[{'manager':'kinformer-sim','operation':'Update','apiVersion':"   \
+    "'v1','time':'2020-01-01T00:00:00Z','subresource':'resize','fieldsType':'FieldsV1',"           \
+    "'fieldsV1':{'f:spec':{'f:activeDeadlineSeconds':{}}}}]}"
+    KINF__AUTO_DOC *before = NULL;
+    KINF__AUTO_DOC *same = NULL;
+    KINF__AUTO_DOC *longer = NULL;
+
+    test_must_create(*state, "pods", "{" X ",'spec':{" SIZED("x:1", "1") "}}");
+    test_must_merge(*state, "pods", "default/x", "", "{" WRITTEN "}");
+    before = test_get(*state, "pods", "default/x");
+    test_must_merge(*state, "pods", "default/x", "resize", "{'spec':{'activeDeadlineSeconds':7}}");
+    same = test_get(*state, "pods", "default/x");
+    assert_true(kinf__doc_equal(before, same));
+    test_must_merge(*state, "pods", "default/x", "resize", "{'spec':{'nodeName':'n'}}");
+    longer = test_get(*state, "pods", "default/x");
+    assert_false(kinf__doc_equal(before, longer));
+#undef WRITTEN
+}
+
 static void ephemeral_containers_are_only_added(void **state)
 {
 #define EPHEMERAL(list) "{'spec':{'ephemeralContainers':[" list "]}}"
@@ -459,6 +482,7 @@ int main(void)
         T(indexes_rise_below_the_completions),
         T(templates_are_open_while_a_job_is_suspended),
         T(resize_changes_sizes_alone),
+        T(resize_of_nothing_is_no_write),
         T(ephemeral_containers_are_only_added),
         T(pods_that_are_made_on_a_node_get_its_zone),
         T(bindings_tell_the_pod),
