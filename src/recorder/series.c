@@ -91,6 +91,17 @@ static void count(struct kinf__series_set *set, struct kinf__series *series,
         kinf__event_free(take_event);
 }
 
+static bool is_over(const struct kinf__series *series, int64_t now_ms)
+{
+    return now_ms - series->last_ms >= KINF__SERIES_FINISH_MS;
+}
+
+/* The server knows all of it, and nothing is added any more. */
+static bool is_finished(const struct kinf__series *series, int64_t now_ms)
+{
+    return series->n_told == series->seen.count && is_over(series, now_ms);
+}
+
 struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf__event *take_event,
                                       uint64_t number, int64_t now_ms)
 {
@@ -99,6 +110,10 @@ struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf_
 
     if (kinf__event_append_key(take_event, &key) == 0 && kinf__buffer_cstr(&key) != NULL) {
         series = find(set, kinf__buffer_str(&key));
+        if (series != NULL && is_finished(series, now_ms)) {
+            kinf__series_drop(set, series);
+            series = NULL;
+        }
         if (series == NULL)
             series = begin_series(set, &key, number, take_event);
     }
@@ -130,11 +145,6 @@ void kinf__series_told(struct kinf__series *series, int64_t now_ms)
     kinf__list_remove(&series->retry);
 }
 
-static bool is_over(const struct kinf__series *series, int64_t now_ms)
-{
-    return now_ms - series->last_ms >= KINF__SERIES_FINISH_MS;
-}
-
 static bool is_due(const struct kinf__series *series, int64_t now_ms)
 {
     return !is_waiting(series) &&
@@ -145,11 +155,10 @@ struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_
 {
     KINF__LIST_FOR_EACH_SAFE (node, &set->order) {
         struct kinf__series *series = KINF__LIST_ENTRY(node, struct kinf__series, order);
-        bool is_told = series->n_told == series->seen.count;
 
-        if (is_told && is_over(series, now_ms))
+        if (is_finished(series, now_ms))
             kinf__series_drop(set, series);
-        else if (!is_told && (is_last || is_due(series, now_ms)))
+        else if (series->n_told != series->seen.count && (is_last || is_due(series, now_ms)))
             return series;
     }
     return NULL;

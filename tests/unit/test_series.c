@@ -98,6 +98,24 @@ static void the_first_two_are_told_at_once_and_the_rest_later(void **state)
     kinf__series_set_release(&set);
 }
 
+/* Nobody need have looked for it meanwhile. */
+static void what_comes_behind_a_series_that_is_over_begins_anew(void **state)
+{
+    struct kinf__series_set set;
+    struct kinf__series *series;
+
+    (void)state;
+    kinf__series_set_init(&set);
+    kinf__series_told(add(&set, "a", "R", 0), 0);
+    series = add(&set, "a", "R", KINF__SERIES_FINISH_MS);
+    assert_int_equal(series->seen.count, 1);
+    assert_true(kinf__series_is_urgent(series));
+    assert_int_equal(set.map.n_nodes, 1);
+    /* Of which the server does not know yet, that is counted on. */
+    assert_int_equal(add(&set, "a", "R", 2 * KINF__SERIES_FINISH_MS)->seen.count, 2);
+    kinf__series_set_release(&set);
+}
+
 static void a_series_that_does_not_end_is_told_now_and_then(void **state)
 {
     struct kinf__series_set set;
@@ -365,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_that_differ_in_note_and_version_alone_are_the_same),
         cmocka_unit_test(the_first_two_are_told_at_once_and_the_rest_later),
+        cmocka_unit_test(what_comes_behind_a_series_that_is_over_begins_anew),
         cmocka_unit_test(a_series_that_does_not_end_is_told_now_and_then),
         cmocka_unit_test(of_too_many_the_one_that_was_silent_for_longest_goes),
         cmocka_unit_test(what_failed_waits_for_its_next_try_and_is_counted_on),
