@@ -473,7 +473,7 @@ static void silence_is_answered_by_another_watch(void **state)
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.silent_after_ms = 80;
+    f.options.silent_after_ms = 400;
     reflector_start(&f);
     reflector_expect_deltas(&f, "A n/a@11 A n/b@12 ");
     reflector_expect_targets(&f, 4,
