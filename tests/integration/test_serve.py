@@ -323,8 +323,7 @@ class ServeTest(unittest.TestCase):
             self.assertEqual((status, json.loads(body)["reason"]), (410, "Expired"))
 
     def test_large_lists_are_compressed_on_request(self):
-        many_pods()
-        n_pods = len(self.cluster.versions())
+        n_pods = many_pods()
 
         def n_cached():
             return next(informer["objects"] for informer in body_of(self.served, "/debug/state")["informers"]
