@@ -75,7 +75,7 @@ static void read_and_arm(void *ctx)
     } while (kinf__watch_cursor_arm(watch->cursor));
 }
 
-static bool match_labels(const struct kinf_object *object, void *ctx)
+static int match_labels(const struct kinf_object *object, void *ctx)
 {
     return kinf_label_selector_matches(ctx, object);
 }

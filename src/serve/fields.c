@@ -557,22 +557,25 @@ static bool field_holds(const struct field *field, struct kinf_str value)
                                             sizeof *field->terms, compare_with_term) == NULL;
 }
 
-bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object)
+int kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
     struct kinf_str value;
 
     if (fields == NULL || fields->n_terms == 0)
-        return true;
+        return 1;
     for (size_t i = 0; i < fields->n_fields; i++) {
         const struct field *field = &fields->fields[i];
 
-        if (field->n_equal + field->n_unequal != 0 &&
-            (read_field(field, object, &scratch, &room, &value) < 0 || !field_holds(field, value)))
-            return false;
+        if (field->n_equal + field->n_unequal == 0)
+            continue;
+        if (read_field(field, object, &scratch, &room, &value) < 0)
+            return KINF_ERR_NO_MEMORY;
+        if (!field_holds(field, value))
+            return 0;
     }
-    return true;
+    return 1;
 }
 
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label)

@@ -43,8 +43,10 @@ const char *kinf__fields_find_lost(const struct kinf__fields *fields,
 KINF_MUST_CHECK int kinf__fields_keep_readable(struct kinf_informer *informer,
                                                struct kinf_error *err);
 
-/* After bind; NULL matches everything. */
-bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object);
+/* After bind; NULL matches everything. 1: it does; 0: it does not. Errors: KINF_ERR_NO_MEMORY, while
+ * a value is inflated, or read without its escapes. */
+KINF_MUST_CHECK int kinf__fields_match(const struct kinf__fields *fields,
+                                       const struct kinf_object *object);
 
 /* The value that every match has for `label` (from `label=value`); NULL if there is none, or if it
  * holds for every object. */

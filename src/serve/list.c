@@ -103,6 +103,8 @@ static int fill(struct kinf__listing *list, size_t n_bytes)
 
         if (walked == KINF__WALK_PAUSED)
             return 1;
+        if (walked == KINF__WALK_NO_MEMORY)
+            return KINF_ERR_NO_MEMORY;
         list->is_written = walked == KINF__WALK_END;
         failed = list->is_written
                      ? kinf__encode_list_end(&list->encoder, &list->head, &list->out.bytes)
@@ -213,6 +215,8 @@ static int gather(struct kinf__listing *list, size_t *patience)
 
         if (walked == KINF__WALK_PAUSED)
             return 1;
+        if (walked == KINF__WALK_NO_MEMORY)
+            return KINF_ERR_NO_MEMORY;
         if (walked == KINF__WALK_END) {
             list->stage = STAGE_HEAD;
             return 0;
@@ -235,6 +239,8 @@ static int count(struct kinf__listing *list, size_t *patience)
         list->head.n_remaining++;
     if (walked == KINF__WALK_PAUSED)
         return 1;
+    if (walked == KINF__WALK_NO_MEMORY)
+        return KINF_ERR_NO_MEMORY;
     list->stage = STAGE_HEAD;
     return 0;
 }

@@ -8,12 +8,16 @@
 
 #define COST_BYTES 8192 /* of an object whose fields are looked at: as much as a small one */
 
-bool kinf__selection_matches(const struct kinf_object *object, void *ctx)
+static int matches(const struct kinf__selection *selection, const struct kinf_object *object)
 {
-    const struct kinf__selection *selection = ctx;
+    return kinf_label_selector_matches(selection->labels, object)
+               ? kinf__fields_match(selection->fields, object)
+               : 0;
+}
 
-    return kinf_label_selector_matches(selection->labels, object) &&
-           kinf__fields_match(selection->fields, object);
+int kinf__selection_matches(const struct kinf_object *object, void *ctx)
+{
+    return matches(ctx, object);
 }
 
 bool kinf__selection_is_all(const struct kinf__selection *selection)
@@ -42,11 +46,14 @@ void kinf__walk_init(struct kinf__walk *walk, const struct kinf__selection *sele
         kinf_cursor_all(&walk->cursor, snapshot);
 }
 
-static bool is_selected(const struct kinf__selection *selection, const struct kinf_object *object)
+static int selects(const struct kinf__walk *walk, const struct kinf_object *object)
 {
-    return (*selection->name == '\0' || strcmp(kinf_object_name(object), selection->name) == 0) &&
-           kinf_label_selector_matches(selection->labels, object) &&
-           kinf__fields_match(selection->fields, object);
+    const struct kinf__selection *selection = walk->selection;
+
+    if (strcmp(kinf_object_key(object), walk->after) <= 0 ||
+        (*selection->name != '\0' && strcmp(kinf_object_name(object), selection->name) != 0))
+        return 0;
+    return matches(selection, object);
 }
 
 static void take_patience(const struct kinf__walk *walk, const struct kinf_object *object,
@@ -64,6 +71,7 @@ enum kinf__walked kinf__walk_next(struct kinf__walk *walk, size_t *patience,
 {
     size_t prefix_len = strlen(walk->prefix);
     const struct kinf_object *object;
+    int is_selected;
 
     while (*patience != 0 && (object = kinf_cursor_next(&walk->cursor)) != NULL) {
         const char *key = kinf_object_key(object);
@@ -72,10 +80,11 @@ enum kinf__walked kinf__walk_next(struct kinf__walk *walk, size_t *patience,
         if (order > 0 && !walk->uses_index)
             return KINF__WALK_END;
         take_patience(walk, object, patience);
-        if (order == 0 && strcmp(key, walk->after) > 0 && is_selected(walk->selection, object)) {
-            *ret_object = object;
-            return KINF__WALK_OBJECT;
-        }
+        is_selected = order == 0 ? selects(walk, object) : 0;
+        if (is_selected == 0)
+            continue;
+        *ret_object = object;
+        return is_selected > 0 ? KINF__WALK_OBJECT : KINF__WALK_NO_MEMORY;
     }
     return *patience == 0 ? KINF__WALK_PAUSED : KINF__WALK_END;
 }

@@ -22,8 +22,8 @@ struct kinf__selection {
     const char *index_value;
 };
 
-/* Labels and fields; `ctx` is the selection. For struct kinf__watch_filter. */
-bool kinf__selection_matches(const struct kinf_object *object, void *ctx);
+/* Labels and fields; `ctx` is the selection. For struct kinf__watch_filter, whose results these are. */
+int kinf__selection_matches(const struct kinf_object *object, void *ctx);
 /* Whether everything is selected. */
 bool kinf__selection_is_all(const struct kinf__selection *selection);
 
@@ -42,7 +42,8 @@ void kinf__walk_init(struct kinf__walk *walk, const struct kinf__selection *sele
 #define KINF__WALKED(X)                                                                            \
     X(KINF__WALK_END, "there is no more")                                                          \
     X(KINF__WALK_OBJECT, "*ret_object is the next one")                                            \
-    X(KINF__WALK_PAUSED, "enough was looked at: the same call goes on")
+    X(KINF__WALK_PAUSED, "enough was looked at: the same call goes on")                            \
+    X(KINF__WALK_NO_MEMORY, "whether the next one is selected cannot be told")
 
 enum kinf__walked {
 #define X(walked, what) walked,

@@ -125,7 +125,8 @@ static int write_replay(struct watch *watch)
             return 0;
         if (walked == KINF__WALK_END)
             return end_replay(watch);
-        if (write_object(watch, KINF__WATCH_ADDED, object, NULL) < 0)
+        if (walked == KINF__WALK_NO_MEMORY ||
+            write_object(watch, KINF__WATCH_ADDED, object, NULL) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
@@ -150,6 +151,8 @@ static int write_live(struct watch *watch)
     while (!kinf__pieces_are_enough(&watch->out, PIECE_BYTES)) {
         int more = kinf__watch_cursor_next(watch->cursor, &event);
 
+        if (more == KINF_ERR_NO_MEMORY)
+            return more;
         if (more < 0)
             return write_expired(watch, watch->told) < 0 ? KINF_ERR_NO_MEMORY : 1;
         if (more == KINF__WATCH_CURSOR_PAUSED)

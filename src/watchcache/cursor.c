@@ -64,15 +64,12 @@ static bool may_see(const struct kinf__watch_cursor *cursor, const struct kinf__
             kinf__entry_has_value(entry, cursor->index, kinf_str_from(cursor->index_value)));
 }
 
-static bool matches(const struct kinf__watch_cursor *cursor, const struct kinf_object *object)
+int kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
+                            const struct kinf__entry *entry)
 {
-    return cursor->match == NULL || cursor->match(object, cursor->match_ctx);
-}
-
-bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
-                             const struct kinf__entry *entry)
-{
-    return may_see(cursor, entry) && matches(cursor, entry->object);
+    if (!may_see(cursor, entry))
+        return 0;
+    return cursor->match != NULL ? cursor->match(entry->object, cursor->match_ctx) : 1;
 }
 
 /* --- places --- */
@@ -357,12 +354,6 @@ void kinf__watch_cursor_free(struct kinf__watch_cursor *cursor)
     release(cursor);
 }
 
-bool kinf__watch_cursor_selects(const struct kinf__watch_cursor *cursor,
-                                const struct kinf_object *object)
-{
-    return has_key(cursor, object) && matches(cursor, object);
-}
-
 /* --- reading --- */
 
 /* What may be told next, with references of its own. */
@@ -414,17 +405,21 @@ static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event 
     return rc;
 }
 
-/* What an event is to this selection; takes its references, keeps that of the object. False:
- * nothing. */
-static bool translate(struct kinf__watch_cursor *cursor, struct kinf__past_event *take_event,
-                      struct kinf__watch_event *ret_event)
+/* What an event is to this selection; takes its references, keeps that of the object. 1: it is
+ * written; 0: it is nothing to it. */
+static int translate(struct kinf__watch_cursor *cursor, struct kinf__past_event *take_event,
+                     struct kinf__watch_event *ret_event)
 {
-    bool was_seen = kinf__watch_cursor_sees(cursor, take_event->old);
-    bool is_seen = kinf__watch_cursor_sees(cursor, take_event->now);
+    int was_seen = kinf__watch_cursor_sees(cursor, take_event->old);
+    int is_seen = kinf__watch_cursor_sees(cursor, take_event->now);
     bool is_bookmark = take_event->old == NULL && take_event->now == NULL;
     enum kinf__watch_event_type type = KINF__WATCH_BOOKMARK;
     struct kinf__entry *held = NULL;
 
+    if (was_seen < 0 || is_seen < 0) {
+        kinf__past_event_release(take_event);
+        return KINF_ERR_NO_MEMORY;
+    }
     if (is_seen) {
         type = was_seen ? KINF__WATCH_MODIFIED : KINF__WATCH_ADDED;
         held = KINF__TAKE(take_event->now);
@@ -434,13 +429,13 @@ static bool translate(struct kinf__watch_cursor *cursor, struct kinf__past_event
     }
     kinf__past_event_release(take_event);
     if (!is_seen && !was_seen && !is_bookmark)
-        return false;
+        return 0;
     if (held != NULL)
         hold(cursor, held);
     *ret_event =
         (struct kinf__watch_event){ type, take_event->version, held != NULL ? held->object : NULL };
     atomic_fetch_add_explicit(&cursor->n_told, 1, memory_order_relaxed);
-    return true;
+    return 1;
 }
 
 int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor, struct kinf__watch_event *ret_event)
@@ -450,7 +445,7 @@ int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor, struct kinf__watc
     for (size_t n = 0; n < N_UNSEEN_AT_ONCE; n++) {
         int rc = take_next(cursor, &event);
 
-        if (rc != 1 || translate(cursor, &event, ret_event))
+        if (rc != 1 || (rc = translate(cursor, &event, ret_event)) != 0)
             return rc;
     }
     return KINF__WATCH_CURSOR_PAUSED;

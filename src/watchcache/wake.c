@@ -100,10 +100,11 @@ void kinf__wake_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor
     kinf__list_push_back(&cache->woken, &cursor->armed_node);
 }
 
+/* Of one that cannot be told the cursor learns that by itself. */
 static bool concerns(const struct kinf__watch_cursor *cursor, const struct kinf__past_event *event)
 {
-    return kinf__watch_cursor_sees(cursor, event->now) ||
-           kinf__watch_cursor_sees(cursor, event->old);
+    return kinf__watch_cursor_sees(cursor, event->now) != 0 ||
+           kinf__watch_cursor_sees(cursor, event->old) != 0;
 }
 
 static void wake_at_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor *cursor,

@@ -160,8 +160,9 @@ struct kinf__watch_filter {
     const char *index;
     const char *index_value;
     /* Labels and fields; NULL: all. Depends on the object alone and calls nothing of the cache: it
-     * runs on the feeding thread with the cache's lock held, and in kinf__watch_cursor_next(). */
-    bool (*match)(const struct kinf_object *object, void *ctx);
+     * runs on the feeding thread with the cache's lock held, and in kinf__watch_cursor_next(). 1: it
+     * is selected; 0: it is not. Errors: KINF_ERR_NO_MEMORY. */
+    int (*match)(const struct kinf_object *object, void *ctx);
     void *match_ctx; /* must outlive the cursor */
     bool wants_bookmarks;
 };
@@ -216,18 +217,13 @@ KINF_MUST_CHECK int kinf__watchcache_subscribe_now(struct kinf__watchcache *cach
  * allowed. */
 void kinf__watch_cursor_free(struct kinf__watch_cursor *cursor);
 
-/* Whether an object is in a cursor's selection, its index value aside: for the replay of a snapshot,
- * which is walked by that index. */
-bool kinf__watch_cursor_selects(const struct kinf__watch_cursor *cursor,
-                                const struct kinf_object *object);
-
 /* So many events of the history that are not for the cursor were looked at in one call; a call goes
  * on where the last one stopped. */
 #define KINF__WATCH_CURSOR_PAUSED 2
 
 /* The next event: 1 and it is written, its object borrowed until the next such call or the cursor is
  * freed; 0 if there is none now; KINF__WATCH_CURSOR_PAUSED: about a millisecond was spent. Disarms.
- * Errors: KINF_ERR_EXPIRED, from then on always. */
+ * Errors: KINF_ERR_EXPIRED, from then on always; KINF_ERR_NO_MEMORY, and the event is lost to it. */
 KINF_MUST_CHECK int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor,
                                             struct kinf__watch_event *ret_event);
 

@@ -43,7 +43,7 @@ struct kinf__watch_cursor {
     bool is_one_key;
     char *index_value; /* NULL: all */
     uint32_t index;
-    bool (*match)(const struct kinf_object *object, void *ctx);
+    int (*match)(const struct kinf_object *object, void *ctx);
     void *match_ctx;
     bool wants_bookmarks;
     kinf__watch_wake_cb *wake;
@@ -157,9 +157,9 @@ void kinf__cursors_pass_gap_locked(struct kinf__watchcache *cache, struct kinf__
     KINF__REQUIRES(cache->lock);
 
 bool kinf__entry_has_value(const struct kinf__entry *entry, uint32_t index, struct kinf_str value);
-/* Whether an entry's object is in the selection; NULL is not. */
-bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
-                             const struct kinf__entry *entry);
+/* As a filter's `match`, and its key and value; NULL is not selected. */
+KINF_MUST_CHECK int kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
+                                            const struct kinf__entry *entry);
 /* Whether cursors hold so much that some may have to be given up. */
 bool kinf__cursors_hold_much(struct kinf__watchcache *cache);
 /* Gives up those who hold the oldest, as W7 says. */

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 #include "unit/watchcache_fixture.h"
 
@@ -133,6 +134,40 @@ static void a_sleeping_watch_is_woken_by_what_it_will_tell(void **state)
     expect(&reader, "DELETED", "a", "13");
     expect_no_more(&reader);
     reader_close(&reader);
+}
+
+/* Whether the object is still selected: an escape is room that there may not be. */
+static void what_cannot_be_told_ends_a_watch_and_is_no_deletion(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__fields *fields;
+    struct kinf__refusal refusal;
+    size_t n_broken = 0;
+    ssize_t n = KINF__STREAM_BROKEN;
+
+    assert_int_equal(kinf__fields_parse("spec.nodeName=n1", &fields, &refusal), 0);
+    assert_int_equal(kinf__fields_bind(fields, kinf_informer_type(f->informer), NULL, 0, &refusal),
+                     0);
+    for (size_t i = 1; n == KINF__STREAM_BROKEN; i++) {
+        struct reader reader = {
+            .selection = { .name_space = "", .name = "", .fields = fields },
+        };
+        char piece[4096];
+
+        watchcache_replace(f, "10", "a@7:n\\u0031");
+        reader_open(f, &reader, 10, false, false);
+        watchcache_put(f, "a@11:n\\u0031");
+        test_fail_allocation(i);
+        n = read_some(reader.stream, piece, sizeof piece);
+        if (test_allocation_failed())
+            assert_int_equal(n, KINF__STREAM_BROKEN);
+        n_broken += n == KINF__STREAM_BROKEN;
+        if (n > 0)
+            assert_memory_equal(piece, "{\"type\":\"MODIFIED\"", 18);
+        reader_close(&reader);
+    }
+    assert_true(n > 0 && n_broken >= 2);
+    kinf__fields_free(fields);
 }
 
 static void a_version_that_is_too_old_is_an_event_and_the_end(void **state)
@@ -461,6 +496,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WATCHCACHE_TEST(a_replay_is_marked_where_it_ends),
         WATCHCACHE_TEST(a_sleeping_watch_is_woken_by_what_it_will_tell),
+        WATCHCACHE_TEST(what_cannot_be_told_ends_a_watch_and_is_no_deletion),
         WATCHCACHE_TEST(a_version_that_is_too_old_is_an_event_and_the_end),
         WATCHCACHE_TEST(a_watch_that_sees_nothing_gives_way_to_others),
         WATCHCACHE_TEST(a_watch_whose_cache_goes_away_expires),

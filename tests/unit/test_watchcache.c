@@ -587,25 +587,6 @@ static void bookmark_in_the_midst_of_a_list_is_of_before_it(void **state)
     watch_end(&watch);
 }
 
-static void replay_of_a_snapshot_asks_the_same_selection(void **state)
-{
-    struct watchcache_fixture *f = *state;
-    struct kinf__watch_filter filter = { .name_space = "n",
-                                         .match = watch_match_app,
-                                         .match_ctx = (char[]){ "x" } };
-    static const char *const texts[] = { "n/a@1+x", "n/a@1+y", "m/a@1+x" };
-    struct watch watch;
-
-    watchcache_replace(f, "10", "a@1");
-    watch_from(f, &watch, 10, &filter);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++) {
-        kinf_auto_object const struct kinf_object *object = watchcache_object(texts[i]);
-
-        assert_int_equal(kinf__watch_cursor_selects(watch.cursor, object), i == 0);
-    }
-    watch_end(&watch);
-}
-
 static void unknown_index_is_refused(void **state)
 {
     static const struct kinf__watch_filter filter = { .index = "byMood", .index_value = "good" };
@@ -1412,7 +1393,6 @@ int main(void)
         WATCHCACHE_TEST(selection_is_by_namespace_name_and_index),
         WATCHCACHE_TEST(watch_pauses_in_many_events_of_others),
         WATCHCACHE_TEST(bookmark_in_the_midst_of_a_list_is_of_before_it),
-        WATCHCACHE_TEST(replay_of_a_snapshot_asks_the_same_selection),
         WATCHCACHE_TEST(unknown_index_is_refused),
         WATCHCACHE_TEST(added_index_begins_a_new_history),
         WATCHCACHE_TEST(watch_is_woken_only_for_its_own),

@@ -166,7 +166,7 @@ static void on_wake(void *ctx)
 
 /* --- coming and going, on the test's thread --- */
 
-static bool is_labelled(const struct kinf_object *object, void *ctx)
+static int match_labels(const struct kinf_object *object, void *ctx)
 {
     return kinf_label_selector_matches(ctx, object);
 }
@@ -176,7 +176,7 @@ static struct kinf__watch_filter filter_of(const struct follower *follower)
     struct kinf__watch_filter filter = { .name_space = follower->view.name_space };
 
     if (follower->view.only_labelled && follower->source == &follower->engine->sources[0]) {
-        filter.match = is_labelled;
+        filter.match = match_labels;
         filter.match_ctx = follower->engine->only_a;
     }
     filter.wants_bookmarks = follower->may_resume;
@@ -205,6 +205,7 @@ static void forget_all(struct follower *follower)
 static void take_snapshot_locked(struct follower *follower, struct kinf_snapshot *snapshot)
 {
     struct server_history *history = &follower->engine->history;
+    struct kinf__watch_filter filter = filter_of(follower);
     const struct kinf_object *object;
     struct kinf_cursor cursor;
 
@@ -217,7 +218,7 @@ static void take_snapshot_locked(struct follower *follower, struct kinf_snapshot
         if ((follower->view.name_space != NULL &&
              !kinf_str_equal(kinf_object_namespace(object),
                              kinf_str_from(follower->view.name_space))) ||
-            !kinf__watch_cursor_selects(follower->cursor, object))
+            (filter.match != NULL && filter.match(object, filter.match_ctx) == 0))
             continue;
         place = server_history_find_state(history, &follower->view, 0, object);
         assert_true(place != SERVER_NOWHERE);

@@ -271,7 +271,7 @@ void watch_end(struct watch *watch)
     watch->cursor = NULL;
 }
 
-bool watch_match_app(const struct kinf_object *object, void *ctx)
+int watch_match_app(const struct kinf_object *object, void *ctx)
 {
     char app[32];
 

@@ -67,7 +67,7 @@ void watch_expect(struct watch *watch, const char *events);
 void watch_end(struct watch *watch);
 
 /* match of struct kinf__watch_filter: ctx is a value of the label app. */
-bool watch_match_app(const struct kinf_object *object, void *ctx);
+int watch_match_app(const struct kinf_object *object, void *ctx);
 
 /* What one event is as text. */
 void watch_event_text(const struct kinf__watch_event *event, char *buf, size_t size);
