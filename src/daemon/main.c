@@ -1,35 +1,17 @@
 /*
  * kinformerd: read what to do, do it, say why it ended.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <kinformer/api.h>
 #include <kinformer/log.h>
 
-#include "base/error.h"
 #include "base/process.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
 #include "handlers/plugin.h"
 #include "serve/program.h"
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
-
-static int complain(const struct kinf_error *err)
-{
-    fprintf(stderr, "kinformerd: %s\n", err->message);
-    switch (err->code) {
-    case KINF_ERR_INVALID:
-    case KINF_ERR_CONFIG:
-    case KINF_ERR_PARSE:
-    case KINF_ERR_UNSUPPORTED:
-        return EXIT_USAGE;
-    default:
-        return EXIT_FAILED;
-    }
-}
 
 /* It is the plugin that is bad, and not how we were called. */
 static int check_plugin(const char *path, struct kinf_error *err)
@@ -101,17 +83,12 @@ int main(int argc, char *argv[])
     kinf__process_keep_file_limit();
     kinf__program_begin();
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
-        return complain(&err);
+        return kinf__program_end("kinformerd", err.code, &err);
     failed = kinf__options_set_log_levels(&options, &options.config, &err);
     if (failed == 0) {
         kinf__config_tell_idle_keys(&options.config);
         failed = execute(&options, &err);
     }
     kinf__options_release(&options);
-    if (failed < 0)
-        return complain(&err);
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    kinf__error_set_errno(&err, KINF_ERR_SYSTEM, errno, "cannot write to standard output");
-    return complain(&err);
+    return kinf__program_end("kinformerd", failed, &err);
 }

@@ -7,6 +7,7 @@
 #ifndef KINF_SERVE_EXCHANGE_PRIV_H
 #define KINF_SERVE_EXCHANGE_PRIV_H
 
+#include "base/rfc3339.h"
 #include "serve/accept.h"
 #include "serve/encode.h"
 #include "serve/exchange.h"
@@ -124,8 +125,7 @@ const char *kinf__source_missing(const struct kinf__source *source);
 /* Whether what the source has is of before a restart, and the API server has not confirmed it. */
 bool kinf__source_is_saved(const struct kinf__source *source);
 /* The same, and if so it writes of when that is. */
-#define KINF__WHEN_SIZE 32
-bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE]);
+bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__RFC3339_SIZE]);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);

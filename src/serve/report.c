@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/rfc3339.h"
 #include "json/quote.h"
 
 static void append(struct kinf__report *report, const char *bytes, size_t len)
@@ -103,16 +103,13 @@ void kinf__report_exact_ms(struct kinf__report *report, const char *key, int64_t
 void kinf__report_time(struct kinf__report *report, const char *key, int64_t at_ms)
 {
     int64_t wall_ms = report->now_wall_ms - (report->now_ms - at_ms);
-    time_t seconds = (time_t)(wall_ms / 1000);
-    char day[32], text[48];
-    struct tm tm;
+    char text[KINF__RFC3339_SIZE];
 
-    if (at_ms == 0 || gmtime_r(&seconds, &tm) == NULL) {
+    if (at_ms == 0) {
         append_literal(report, key, "null");
         return;
     }
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, sizeof text, "%s.%03dZ", day, (int)(wall_ms % 1000));
+    kinf__rfc3339_write(wall_ms / 1000, (int)(wall_ms % 1000) * 1000, 3, text);
     kinf__report_text(report, key, text);
 }
 

@@ -430,7 +430,7 @@ static int answer_future(struct kinf__exchange *exchange)
 
 static void warn_of_saved(struct kinf__exchange *exchange)
 {
-    char when[KINF__WHEN_SIZE];
+    char when[KINF__RFC3339_SIZE];
 
     if (kinf__source_saved_when(exchange->source, when))
         kinf__answer_warn(&exchange->answer,

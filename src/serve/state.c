@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <kinformer/api.h>
 #include <kinformer/metrics.h>
@@ -60,14 +59,13 @@ bool kinf__source_is_saved(const struct kinf__source *source)
     return saved_wall_ms(source) != 0;
 }
 
-bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE])
+bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__RFC3339_SIZE])
 {
     int64_t wall_ms = saved_wall_ms(source);
-    time_t wall_s = wall_ms / 1000;
-    struct tm utc;
 
-    return wall_ms != 0 && gmtime_r(&wall_s, &utc) != NULL &&
-           strftime(buf, KINF__WHEN_SIZE, "%Y-%m-%dT%H:%M:%SZ", &utc) != 0;
+    if (wall_ms != 0)
+        kinf__rfc3339_write(wall_ms / 1000, 0, 0, buf);
+    return wall_ms != 0;
 }
 
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms)
@@ -139,7 +137,7 @@ static void add_check(struct checks *checks, const char *name, const char *reaso
 static void add_source_check(struct checks *checks, const struct kinf__source *source)
 {
     uint64_t n_left_out = kinf__source_left_out(source);
-    char remark[96] = "", when[KINF__WHEN_SIZE];
+    char remark[96] = "", when[KINF__RFC3339_SIZE];
 
     if (n_left_out != 0)
         snprintf(remark, sizeof remark, ", %" PRIu64 " objects left out", n_left_out);

@@ -30,7 +30,6 @@
 
 #define MANIFEST_MAX_BYTES ((size_t)1 << 30)
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* Signal handlers set it, the main thread waits on it. */
 static struct kinf__waker wake;
@@ -382,20 +381,6 @@ static int set_log_levels(const struct kinf__sim_arguments *arguments, struct ki
     return levels != NULL ? kinf_log_set_levels(levels, err) : 0;
 }
 
-static int complain(const struct kinf_error *err)
-{
-    fprintf(stderr, "kinformer-sim: %s\n", err->message);
-    switch (err->code) {
-    case KINF_ERR_INVALID:
-    case KINF_ERR_CONFIG:
-    case KINF_ERR_PARSE:
-    case KINF_ERR_UNSUPPORTED:
-        return EXIT_USAGE;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
 int main(int argc, char *argv[])
 {
     const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -410,10 +395,5 @@ int main(int argc, char *argv[])
         failed = set_log_levels(&arguments, &err);
     if (failed == 0)
         failed = execute(&arguments, &err);
-    if (failed < 0)
-        return complain(&err);
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    kinf__error_set_errno(&err, KINF_ERR_SYSTEM, errno, "cannot write to standard output");
-    return complain(&err);
+    return kinf__program_end("kinformer-sim", failed, &err);
 }
