@@ -57,7 +57,6 @@ void kinf__frozen_delivered(struct kinf__frozen *frozen, bool is_bookmark)
     frozen->n_quiet = 0;
     frozen->n_signs = 0;
     frozen->n_silent = 0;
-    frozen->had_outage = false;
     if (!is_bookmark)
         return;
     frozen->has_bookmarks = true;

@@ -44,7 +44,7 @@ struct kinf__frozen {
     int64_t first_sign_ms;
     int64_t last_sign_ms;
     unsigned n_silent; /* watches in a row */
-    bool had_outage;   /* and nothing shows yet that what is known is still true */
+    bool had_outage;   /* and nothing shows yet that what is known is still true: no event does */
     unsigned max_silent;
     bool has_bookmarks; /* the server has sent one, once */
     bool is_check;      /* the list under way */

@@ -7,7 +7,8 @@
  *     else,
  *   - or newer than the last version, or gone: if that was later, the watch will bring it. Whether
  *     it was, the state of exactly the last version says, for the five minutes that etcd has it.
- *     Who has it no more is believed; then one silent watch leads to a check (frozen.h).
+ *     Who has it no more, or knows no such request, is believed; then one silent watch leads to a
+ *     check (frozen.h). Who fails to say it is asked again.
  * The one deleted last must not be there, and at the last version there must have been as many as
  * are known, if the server has that state and counts. A server that answers with other objects than
  * it is asked for cannot be told from a restored one.
@@ -88,6 +89,12 @@ static bool is_to_come(const struct kinf_object *item, const struct kinf_object 
            kinf__newest_is_newer(kinf_object_resource_version(item), last_rv);
 }
 
+/* It does not have that state any more, or knows no such request: nobody can tell. */
+static bool is_untold(int r, const struct kinf_error *err)
+{
+    return r == KINF_ERR_EXPIRED || (r == KINF_ERR_SERVER && err->http_status < 500);
+}
+
 static int verify_stored(struct kinf__reflector *reflector,
                          const struct kinf__policy_action *action, const struct kinf_object *known,
                          struct kinf_error *err)
@@ -100,8 +107,7 @@ static int verify_stored(struct kinf__reflector *reflector,
     if (now != NULL && !is_to_come(now, known, action->rv))
         return doubt(known, err);
     r = ask(reflector, action, known, action->rv, &then, err);
-    /* It does not have that state any more, or knows no such request: nobody can tell. */
-    if (r == KINF_ERR_EXPIRED || r == KINF_ERR_SERVER)
+    if (is_untold(r, err))
         return 0;
     if (r < 0 || then == known || is_to_come(then, known, action->rv))
         return r;
@@ -136,7 +142,7 @@ static int verify_count(struct kinf__reflector *reflector, const struct kinf__po
         return 0;
     r = ask(reflector, action, NULL, action->rv, &any, err);
     if (r < 0)
-        return r == KINF_ERR_EXPIRED || r == KINF_ERR_SERVER ? 0 : r;
+        return is_untold(r, err) ? 0 : r;
     n_objects = (int64_t)reflector->n_list_items;
     if (stream->continue_token[0] != '\0')
         n_objects = stream->remaining_item_count < 0 ? reflector->n_known

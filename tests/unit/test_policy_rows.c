@@ -365,6 +365,10 @@ static void what_is_known_is_verified_after_an_outage(void **state)
         { "design 7", "true, but who knows of new ones: a check behind one silent watch", 0,
           OUTAGE VERIFIED "?watch@101 accepted +150000 silent ?list page=101 ?watch@101 "
                           "accepted +150000 silent ?watch@101" },
+        { "design 7", "an event of now says nothing of what was undone: the check is due still", 0,
+          OUTAGE VERIFIED
+          "?watch@101 accepted rv=102 +9000 ended ?watch@102 accepted bookmark=103 "
+          "+9000 ended ?watch@103 accepted +150000 silent ?list page=103 ?watch@103" },
         { "design 7", "true, and as many as are known: no check", 0,
           OUTAGE "?verify counted ?watch@101 accepted +150000 silent ?watch@101" },
         { "transcripts 02", "in doubt: the newest state at once, one round", 0,

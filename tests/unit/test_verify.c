@@ -180,6 +180,30 @@ static void what_is_refused_does_not_hold_up_the_watch(void **state)
     reflector_tear_down(&f);
 }
 
+/* Another answer than that the state is not there any more. */
+static void who_fails_to_say_what_was_is_not_believed(void **state)
+{
+    static const struct test_reply replies[] = {
+        BEFORE,
+        ANSWER("90", POD("a", "20")),
+        REFUSED("500 Internal Server Error"),
+        { .body = BOOKMARK("13") },
+        ANSWER("90", POD("a", "20")),
+        ANSWER("13", ""),
+        ANSWER("91", POD("a", "20")),
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    begin(&f);
+    reflector_expect_targets(&f, 9,
+                             BEFORE_TARGETS LOOKED WATCH_FROM("12") VERIFY("a")
+                                 VERIFY_AT("a", "13") "/api/v1/pods\n" WATCH_FROM("91"));
+    reflector_tear_down(&f);
+}
+
 static void an_answer_that_does_not_come_is_not_waited_for(void **state)
 {
     static const struct test_reply replies[] = {
@@ -491,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_answer_leads_where_its_row_says),
         cmocka_unit_test(what_is_refused_does_not_hold_up_the_watch),
+        cmocka_unit_test(who_fails_to_say_what_was_is_not_believed),
         cmocka_unit_test(an_answer_that_does_not_come_is_not_waited_for),
         cmocka_unit_test(it_stops_at_once_while_it_verifies),
         cmocka_unit_test(an_empty_state_is_verified_by_its_version),
