@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "apiserver/conditions.h"
+#include "apiserver/invalid.h"
 #include "apiserver/kinds.h"
 #include "apiserver/refuse.h"
 #include "apiserver/types.h"
@@ -405,6 +406,22 @@ static int evict_pod(struct kinf__verb *verb, struct cJSON **body)
 
 /* --- tokens --- */
 
+static int check_duration(struct kinf__verb *verb, int64_t seconds)
+{
+    const struct kinf__field spec = kinf__field(NULL, "spec"),
+                             field = kinf__field(&spec, "expirationSeconds");
+    struct kinf__invalid invalid;
+
+    kinf__invalid_init(&invalid, &verb->refusal);
+    if (seconds < 600)
+        kinf__invalid_integer(&invalid, &field, seconds,
+                              "may not specify a duration less than 10 minutes");
+    if (seconds > (int64_t)1 << 32)
+        kinf__invalid_integer(&invalid, &field, seconds,
+                              "may not specify a duration larger than 2^32 seconds");
+    return kinf__invalid_finish(&invalid, "authentication.k8s.io", "TokenRequest", "");
+}
+
 /* Nobody can use it: there are no keys. It has the form of one. */
 static int make_token(struct kinf__verb *verb, struct cJSON **body)
 {
@@ -414,6 +431,8 @@ static int make_token(struct kinf__verb *verb, struct cJSON **body)
     char time[KINF__RFC3339_SIZE], token[256];
     int failed = kinf__verb_get(verb);
 
+    if (failed == 0)
+        failed = check_duration(verb, seconds);
     if (failed < 0)
         return failed;
     kinf__sim_time_after(seconds, time);

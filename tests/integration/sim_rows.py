@@ -1131,6 +1131,9 @@ def service_account(ns):
     yield post("token", t + "/x/token", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
                                          "spec": {"expirationSeconds": 3600}},
                look=lambda body: {**body, "status": None})
+    for row, seconds in (("token-short", 599), ("token-long", 2 ** 32 + 1), ("token-none", 0)):
+        yield post(row, t + "/x/token", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                                         "spec": {"expirationSeconds": seconds}})
     yield post("token-not-there", t + "/nope/token", {"apiVersion": "authentication.k8s.io/v1",
                                                       "kind": "TokenRequest", "spec": {}})
 
