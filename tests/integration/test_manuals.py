@@ -118,11 +118,17 @@ class KeysTest(unittest.TestCase):
         self.assertFalse(mappings, "nothing reads these")
 
     def test_the_chart_takes_these_and_no_others(self):
-        config = json.loads(read("charts/kinformerd/values.schema.json"))["properties"]["config"]
-        resource = config["properties"]["resources"]["items"]
-        keys = {*config["properties"], *("resources." + key for key in resource["properties"])}
-        self.assertEqual(keys, {key for key in keys_of_sample() if re.fullmatch(r"(resources\.)?\w+", key)})
-        self.assertFalse(config["additionalProperties"] or resource["additionalProperties"])
+        schema = json.loads(read("charts/kinformerd/values.schema.json"))["properties"]["config"]
+        self.assertEqual(set(self.keys_of_schema(schema)), keys_of_sample())
+
+    def keys_of_schema(self, schema, above=""):
+        """Where a mapping has keys of its own no others are taken."""
+        self.assertIs(schema["additionalProperties"], False, above)
+        for key, value in schema["properties"].items():
+            yield above + key
+            value = value.get("items", value) if isinstance(value, dict) else {}
+            if "properties" in value:
+                yield from self.keys_of_schema(value, f"{above}{key}.")
 
     def test_the_configurations_of_the_page_are_good(self):
         texts = literals(CONFIG_PAGE)
