@@ -1,5 +1,6 @@
 """docs/man and completions/: they have what the programs and the configuration have, and what they show works."""
 
+import glob
 import json
 import os
 import pty
@@ -150,6 +151,14 @@ class OptionsTest(unittest.TestCase):
             with self.subTest(program):
                 self.assertGreater(len(wanted), 10)
                 self.assertEqual(documented, set(wanted.items()))
+
+    def test_the_pages_have_the_modules_of_the_log_and_each_logs(self):
+        modules = dict(re.findall(r'X\((KINF__LOG_[A-Z]+), "(\w+)"\)', read("src/base/log.h")))
+        said = "".join(re.search(r"The modules (?:that log )?are (.*?\.)", page(name), re.S)[1]
+                       for name in ("kinformerd.8", "libkinformer.3"))
+        self.assertEqual(set(re.findall(r"\w+", said)) - {"and"}, set(modules.values()))
+        source = "".join(read(path) for path in glob.glob("src/*/*.c", root_dir=ROOT))
+        self.assertEqual([name for name in modules if not re.search(rf"\b{name}\b", source)], [])
 
     def complete_in_bash(self, *words):
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kinformer; printf "%s\\n" "${COMPREPLY[@]}"'
