@@ -302,7 +302,7 @@ class NamesTest(unittest.TestCase):
         """Paths with a slash, and targets of make."""
         targets = set(re.findall(r"^([a-z_.-]+):", read("Makefile"), re.M))
         pages = [os.path.join("docs", name) for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
-        for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *pages):
+        for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", *pages):
             text = read(document)
             paths = re.findall(r"(?<![\w/.])(?:src|tests|scripts|config|docs|examples|\.ci)/[\w./-]*\w", text)
             self.assertEqual([path for path in paths if not os.path.exists(os.path.join(ROOT, path))], [], document)
