@@ -17,8 +17,6 @@
     X(KINF__LOG_BASE, "base")                                                                      \
     X(KINF__LOG_REST, "rest")                                                                      \
     X(KINF__LOG_REFLECTOR, "reflector")                                                            \
-    X(KINF__LOG_DELTAFIFO, "deltafifo")                                                            \
-    X(KINF__LOG_INDEXER, "indexer")                                                                \
     X(KINF__LOG_INFORMER, "informer")                                                              \
     X(KINF__LOG_ELECTOR, "elector")                                                                \
     X(KINF__LOG_CONTROLLER, "controller")                                                          \

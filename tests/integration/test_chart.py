@@ -190,6 +190,18 @@ class ChartTest(unittest.TestCase):
                 ({"config.resorces": []}, "at '/config': additional properties 'resorces'"),
                 ({"config.resources": [{"resource": "pods", "namespace": "a"}]}, "/config/resources/0': additional properties"),
                 ({"config.resources": [{"resource": "Pods"}]}, "/config/resources/0/resource"),
+                ({"config.resources": [{"resource": "pods", "indices": [{"name": "a"}]}]}, "/indices/0': missing property 'path'"),
+                ({"config.onDemand": {"idel": "30m"}}, "at '/config/onDemand': additional properties 'idel'"),
+                ({"config.onDemand": True}, "/config/onDemand"),
+                ({"config.tls": {"clientCaFile": "/ca.crt"}}, "at '/config/tls': additional properties 'clientCaFile'"),
+                ({"config.handlers": {"exec": ["cat"]}}, "/config/handlers"), ({"config.handlers": [{}]}, "/config/handlers/0"),
+                ({"config.handlers": [{"exec": ["cat"], "plugin": "/a.so"}]}, "at '/config/handlers/0': 'oneOf' failed"),
+                ({"config.handlers": [{"exec": ["cat"], "resuorces": []}]}, "/config/handlers/0': additional properties"),
+                ({"config.handlers": [{"plugin": "/a.so", "acknowledge": True}]}, "properties 'exec' required"),
+                ({"config.handlers": [{"exec": ["cat"], "config": {}}]}, "properties 'plugin' required"),
+                ({"config.handlers": [{"webhook": {}}]}, "/config/handlers/0/webhook': missing property 'url'"),
+                ({"config.handlers": [{"webhook": {"url": "https://example.com", "cafile": "/ca.crt"}}]},
+                 "/config/handlers/0/webhook': additional properties"),
                 ({"mode": "sidecar"}, "/extraContainers"), ({"service.type": "ExternalName"}, "/service/type"),
                 ({"podDisruptionBudget.maxUnavailable": 0}, "/podDisruptionBudget/maxUnavailable"),
                 ({"serviceMonitor.interval": "often"}, "/serviceMonitor/interval"),
@@ -202,7 +214,9 @@ class ChartTest(unittest.TestCase):
     def test_values_arrive(self):
         objects = rendered("mine", *values(**{
             "image": {"repository": "example.org/k", "digest": "sha256:" + "a" * 64}, "replicas": 5, "listen": False,
-            "config.resources": [{"resource": "pods", "maxHistoryBytes": 67108864}], "extraArgs": ["--log-level", "debug"],
+            "config.resources": [{"resource": "pods", "maxHistoryBytes": 67108864}],
+            "config.handlers": [{"plugin": "/nats.so", "config": {"servers": ["nats://nats-0:4222"]}}],
+            "extraArgs": ["--log-level", "debug"],
             "podLabels": {"team": "a"}, "nodeSelector": {"disk": "fast"}, "imagePullSecrets": [{"name": "pull"}],
             "networkPolicy.apiServer": [{"ipBlock": {"cidr": "192.0.2.1/32"}}], "podDisruptionBudget.maxUnavailable": "40%",
             "serviceAccount.annotations": {"a": "b"}, "fullnameOverride": "other", "priorityClassName": "high"}))
@@ -217,6 +231,7 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(of["Deployment"]["spec"]["replicas"], 5)
         self.assertEqual(of["Deployment"]["spec"]["template"]["metadata"]["labels"]["team"], "a")
         self.assertIn("maxHistoryBytes: 67108864\n", configuration_of(objects))
+        self.assertIn("nats://nats-0:4222", configuration_of(objects))
         self.assertEqual(of["NetworkPolicy"]["spec"]["egress"][0]["to"], [{"ipBlock": {"cidr": "192.0.2.1/32"}}])
         self.assertEqual(of["PodDisruptionBudget"]["spec"]["maxUnavailable"], "40%")
         self.assertEqual(of["ServiceAccount"]["metadata"]["annotations"]["a"], "b")

@@ -70,6 +70,9 @@ class Walkthroughs(unittest.TestCase):
     def test_sharding(self):
         self.follow("sharding.md", 15)
 
+    def test_testing(self):
+        self.follow("testing.md", 5)
+
     def test_operations(self):
         self.follow("operations.md", 7)
 

@@ -1,5 +1,6 @@
 """make install and what it takes away again, one version everywhere, make help, and what editors are told."""
 
+import glob
 import json
 import os
 import re
@@ -105,6 +106,8 @@ class InstallTest(unittest.TestCase):
         manifests = [f"config/{name}/{name}.yaml" for name in ("sidecar", "daemonset", "deployment", "sharded")]
         for path in ("Dockerfile", *manifests):
             self.assertEqual(set(re.findall(r"kinformerd:(\d\S*)", read(path))), {version()}, path)
+        for path in glob.glob("docs/*.md", root_dir=ROOT):
+            self.assertLessEqual(set(re.findall(r"kinformerd[:-](\d+\.\d+\.\d+)", read(path))), {version()}, path)
         self.assertEqual(re.findall(r"^(?:v|appV)ersion: (\S+)$", read("charts/kinformerd/Chart.yaml"), re.M), 2 * [version()])
         self.assertEqual(re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M)[1], version())
         self.assertEqual(re.match(r"kinformer \((.*)\)", read("debian/changelog"))[1], version())

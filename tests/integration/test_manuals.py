@@ -1,5 +1,6 @@
 """docs/man and completions/: they have what the programs and the configuration have, and what they show works."""
 
+import glob
 import json
 import os
 import pty
@@ -118,11 +119,17 @@ class KeysTest(unittest.TestCase):
         self.assertFalse(mappings, "nothing reads these")
 
     def test_the_chart_takes_these_and_no_others(self):
-        config = json.loads(read("charts/kinformerd/values.schema.json"))["properties"]["config"]
-        resource = config["properties"]["resources"]["items"]
-        keys = {*config["properties"], *("resources." + key for key in resource["properties"])}
-        self.assertEqual(keys, {key for key in keys_of_sample() if re.fullmatch(r"(resources\.)?\w+", key)})
-        self.assertFalse(config["additionalProperties"] or resource["additionalProperties"])
+        schema = json.loads(read("charts/kinformerd/values.schema.json"))["properties"]["config"]
+        self.assertEqual(set(self.keys_of_schema(schema)), keys_of_sample())
+
+    def keys_of_schema(self, schema, above=""):
+        """Where a mapping has keys of its own no others are taken."""
+        self.assertIs(schema["additionalProperties"], False, above)
+        for key, value in schema["properties"].items():
+            yield above + key
+            value = value.get("items", value) if isinstance(value, dict) else {}
+            if "properties" in value:
+                yield from self.keys_of_schema(value, f"{above}{key}.")
 
     def test_the_configurations_of_the_page_are_good(self):
         texts = literals(CONFIG_PAGE)
@@ -144,6 +151,14 @@ class OptionsTest(unittest.TestCase):
             with self.subTest(program):
                 self.assertGreater(len(wanted), 10)
                 self.assertEqual(documented, set(wanted.items()))
+
+    def test_the_pages_have_the_modules_of_the_log_and_each_logs(self):
+        modules = dict(re.findall(r'X\((KINF__LOG_[A-Z]+), "(\w+)"\)', read("src/base/log.h")))
+        said = "".join(re.search(r"The modules (?:that log )?are (.*?\.)", page(name), re.S)[1]
+                       for name in ("kinformerd.8", "libkinformer.3"))
+        self.assertEqual(set(re.findall(r"\w+", said)) - {"and"}, set(modules.values()))
+        source = "".join(read(path) for path in glob.glob("src/*/*.c", root_dir=ROOT))
+        self.assertEqual([name for name in modules if not re.search(rf"\b{name}\b", source)], [])
 
     def complete_in_bash(self, *words):
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kinformer; printf "%s\\n" "${COMPREPLY[@]}"'
@@ -287,7 +302,7 @@ class NamesTest(unittest.TestCase):
         """Paths with a slash, and targets of make."""
         targets = set(re.findall(r"^([a-z_.-]+):", read("Makefile"), re.M))
         pages = [os.path.join("docs", name) for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
-        for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", *pages):
+        for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", *pages):
             text = read(document)
             paths = re.findall(r"(?<![\w/.])(?:src|tests|scripts|config|docs|examples|\.ci)/[\w./-]*\w", text)
             self.assertEqual([path for path in paths if not os.path.exists(os.path.join(ROOT, path))], [], document)

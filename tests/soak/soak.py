@@ -10,7 +10,7 @@ seed and round, and looks for the shortest schedule that shows it, which --sched
 any.
 
 kinformer-sim is the server, or a real one, which has other faults (servers.py). The oracle (oracle.c) writes and judges;
-followers are follower.c in several modes, kinformerd with its sidecar, and clients of that. docs/testing.md says what is
+followers are follower.c in several modes, kinformerd with its sidecar, and clients of that. tests/README.md says what is
 promised where.
 """
 
