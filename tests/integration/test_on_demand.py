@@ -417,7 +417,7 @@ class FreshnessTest(unittest.TestCase):
             self.assertEqual(ask(served, "/readyz")[0], 200)
             self.assertEqual(served.source(MAPS, status=503), "upstream")
             self.assertEqual(served.source("/api/v1/namespaces"), "cache")
-            self.assertEqual(served.daemon.count_loud("given up resource=configmaps"), 1)
+            self.assertEqual(served.daemon.count_loud("given up resource=configmaps "), 1)
             self.assertIn(b'kinformer_on_demand_evictions_total{reason="stale"} 1', ask(served, "/metrics")[2])
             for resource in ("configmaps", "namespaces"):
                 self.assertIn("list or watch fails", alone.type(resource)["reason"])
