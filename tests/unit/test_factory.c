@@ -446,6 +446,37 @@ static void waiting_ends_with_the_time(void **state)
     assert_non_null(strstr(err.message, "things"));
 }
 
+struct late {
+    struct kinf_informer *informer;
+    size_t n_looks;
+};
+
+static struct kinf_informer *feed_at_the_second_look(size_t i, void *ctx)
+{
+    struct late *late = ctx;
+
+    if (i != 0)
+        return NULL;
+    if (++late->n_looks == 2)
+        feed(late->informer, "x");
+    return late->informer;
+}
+
+static void waiting_that_succeeds_in_the_end_leaves_no_error(void **state)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct factory_fixture *f = *state;
+    struct late late = { ask(f, &options), 0 };
+
+    start(f);
+    assert_int_equal(
+        kinf__informer_wait_each_synced(feed_at_the_second_look, &late, PATIENCE_MS, &err), 0);
+    assert_in_range(late.n_looks, 2, SIZE_MAX);
+    assert_int_equal(err.code, 0);
+    assert_string_equal(err.message, "");
+}
+
 static void after_shutdown_stores_are_read_and_nothing_starts(void **state)
 {
     const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -728,6 +759,7 @@ int main(void)
         TEST(those_behind_one_that_cannot_be_started_still_can),
         TEST(done_handler_asks_and_starts_while_a_start_fails),
         TEST(waiting_ends_with_the_time),
+        TEST(waiting_that_succeeds_in_the_end_leaves_no_error),
         TEST(after_shutdown_stores_are_read_and_nothing_starts),
         TEST(shutdown_from_a_callback_is_refused),
         TEST(shutdown_that_is_refused_changes_nothing),

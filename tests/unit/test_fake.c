@@ -239,6 +239,20 @@ static void leaps_of_time_end_backoffs_at_once(void **state)
     kinf_informer_free(informer);
 }
 
+static void a_lease_may_be_taken_before_it_is_there(void **state)
+{
+    kinf_auto_object const struct kinf_object *lease = NULL;
+    struct stage *stage = *state;
+    char holder[16];
+
+    must(stage, kinf_fake_take_lease(stage->fake, "default/new", &stage->err));
+    assert_int_equal(stage->err.code, 0);
+    must(stage, kinf_fake_get(stage->fake, "leases", "default/new", &lease, &stage->err));
+    assert_int_equal(kinf_object_get_string(lease, "spec.holderIdentity", holder, sizeof holder),
+                     0);
+    assert_string_equal(holder, "another");
+}
+
 static void writes_are_the_servers(void **state)
 {
     struct stage *stage = *state;
@@ -604,6 +618,7 @@ int main(void)
         TEST(settling_waits_for_what_handlers_write),
         TEST(who_does_not_get_there_is_named),
         TEST(leaps_of_time_end_backoffs_at_once),
+        TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),
         TEST(a_namespace_takes_what_is_in_it_along),
         TEST(dependents_go_with_their_owner),
