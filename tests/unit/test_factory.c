@@ -315,6 +315,39 @@ static void indices_of_all_requests_are_there(void **state)
     assert_int_equal(n_found(informer, "byName", "x"), 1);
 }
 
+static int ask_factory(const struct kinf_object *object, struct kinf_index_values *values,
+                       void *ctx)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer = NULL;
+
+    (void)object;
+    if (kinf__factory_informer_for_type(ctx, things(), &options, &informer, NULL) != KINF_ERR_STATE)
+        return KINF_ERR_STATE;
+    return kinf_index_values_add(values, "refused", 7);
+}
+
+static void index_functions_ask_no_factory(void **state)
+{
+    struct factory_fixture *f = *state;
+    const struct kinf_index indices[] = { { "first", NULL, ask_factory, f->factory },
+                                          { "late", NULL, ask_factory, f->factory } };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    alarm(ALARM_S);
+    options.indices = indices;
+    options.n_indices = 1;
+    informer = ask(f, &options);
+    start(f);
+    feed(informer, "x");
+    assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), 0);
+    options.n_indices = 2;
+    assert_ptr_equal(ask(f, &options), informer);
+    assert_int_equal(kinf_indexer_failed_index_values(kinf_informer_indexer(informer)), 0);
+    alarm(0);
+}
+
 static void another_index_of_a_name_is_refused(void **state)
 {
     struct kinf_index index = { .name = "byUID", .path = "metadata.uid" };
@@ -753,6 +786,7 @@ int main(void)
         TEST(handler_of_a_refused_request_is_told_nothing),
         TEST(malformed_request_leaves_nothing_behind),
         TEST(indices_of_all_requests_are_there),
+        TEST(index_functions_ask_no_factory),
         TEST(another_index_of_a_name_is_refused),
         TEST(index_that_one_request_has_twice_is_refused),
         TEST(starting_again_starts_only_what_is_new),
