@@ -183,7 +183,7 @@ struct kinf_controller_options {
     const struct kinf_queue_options *queue; /* NULL: all defaults; default name: `name` */
     /* Calls only while it leads. It is started when the informers are synced, and stopped behind the
      * last call, unless it runs already; of several controllers that have it, by the first that is synced and
-     * the last that stops. Must not be stopped before the controller. */
+     * the last that stops. Cannot be stopped before the controller. */
     struct kinf_elector *elector;
     int64_t resync_period_ms; /* calls for every object each time; 0: never */
 };
