@@ -389,7 +389,7 @@ int kinf_fake_settle_ahead(struct kinf_fake *fake, int64_t ahead_ms, int64_t tim
             until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), ahead_ms);
             continue;
         }
-        if (acted < 0 || due_ms > until_ms)
+        if (acted < 0 || due_ms > until_ms || due_ms == KINF__NEVER_MS)
             return acted;
         real_ms = kinf__fake_real_ms();
         if (real_ms >= deadline_ms)

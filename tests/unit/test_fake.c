@@ -239,6 +239,16 @@ static void leaps_of_time_end_backoffs_at_once(void **state)
     kinf_informer_free(informer);
 }
 
+static void without_a_bound_nothing_that_is_due_is_left(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer = watch(stage, "configmaps", NULL);
+
+    must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, PATIENCE_MS, &stage->err));
+    must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, 1000, &stage->err));
+    kinf_informer_free(informer);
+}
+
 static void a_lease_may_be_taken_before_it_is_there(void **state)
 {
     kinf_auto_object const struct kinf_object *lease = NULL;
@@ -618,6 +628,7 @@ int main(void)
         TEST(settling_waits_for_what_handlers_write),
         TEST(who_does_not_get_there_is_named),
         TEST(leaps_of_time_end_backoffs_at_once),
+        TEST(without_a_bound_nothing_that_is_due_is_left),
         TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),
         TEST(a_namespace_takes_what_is_in_it_along),
