@@ -25,6 +25,8 @@
 #define LEAP_MS   1000
 #define MAX_STEPS 200
 
+#define ADVANCE_MAX_MS ((int64_t)10 * 365 * 86400 * 1000)
+
 /* --- life --- */
 
 static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
@@ -222,6 +224,11 @@ void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
     const struct timespec pause = { 0, STEP_NS };
     int64_t n_steps = ms / 1000;
 
+    if (ms < 0 || ms > ADVANCE_MAX_MS) {
+        (void)kinf__misuse(NULL, KINF_ERR_INVALID,
+                           "kinf_fake_advance: time does not go on by %lld ms", (long long)ms);
+        return;
+    }
     n_steps = n_steps < 1 ? 1 : n_steps > MAX_STEPS ? MAX_STEPS : n_steps;
     for (int64_t i = 0; i < n_steps; i++) {
         kinf__clock_advance(ms / n_steps + (i < ms % n_steps));

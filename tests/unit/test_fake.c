@@ -14,6 +14,7 @@
 #include <kinformer/kinformer.h>
 #include <kinformer/request.h>
 
+#include "base/clock.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -247,6 +248,17 @@ static void without_a_bound_nothing_that_is_due_is_left(void **state)
     must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, PATIENCE_MS, &stage->err));
     must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, 1000, &stage->err));
     kinf_informer_free(informer);
+}
+
+static void time_does_not_go_back(void **state)
+{
+    struct stage *stage = *state;
+    int64_t before_ms = kinf__clock_now_ms();
+
+    kinf_fake_advance(stage->fake, -60000);
+    kinf_fake_advance(stage->fake, INT64_MIN);
+    kinf_fake_advance(stage->fake, INT64_MAX);
+    assert_in_range(kinf__clock_now_ms() - before_ms, 0, PATIENCE_MS);
 }
 
 static void a_lease_may_be_taken_before_it_is_there(void **state)
@@ -629,6 +641,7 @@ int main(void)
         TEST(who_does_not_get_there_is_named),
         TEST(leaps_of_time_end_backoffs_at_once),
         TEST(without_a_bound_nothing_that_is_due_is_left),
+        TEST(time_does_not_go_back),
         TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),
         TEST(a_namespace_takes_what_is_in_it_along),
