@@ -1,7 +1,7 @@
 /*
  * The factory: those who ask for the same objects share one informer.
  *
- * Two requests mean the same informer when resource, namespace and both selectors are the same;
+ * Two requests mean the same informer when resource, namespace and the selectors are the same;
  * NULL and "" are, selectors are compared as text. A request for an informer that is there already
  * must agree with what was asked first, else it fails and changes nothing:
  *  - what is stored (metadata_only, drops and keeps in any order, transform and its ctx) must be
