@@ -30,7 +30,6 @@
 
 #define MANIFEST_MAX_BYTES ((size_t)1 << 30)
 
-
 /* Signal handlers set it, the main thread waits on it. */
 static struct kinf__waker wake;
 static _Atomic(bool) stop_asked, rotation_asked;
