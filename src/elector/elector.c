@@ -337,6 +337,11 @@ int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)
         kinf__mutex_unlock(&elector->lock);
         return kinf__misuse(err, KINF_ERR_STATE, "an elector is not stopped from its own callback");
     }
+    if (elector->n_controllers != 0) {
+        kinf__mutex_unlock(&elector->lock);
+        return kinf__misuse(err, KINF_ERR_STATE,
+                            "an elector is not stopped before the controllers that it leads");
+    }
     if (elector->life == KINF__ELECTOR_RUNNING)
         end_threads(elector);
     while (elector->life == KINF__ELECTOR_STOPPING)

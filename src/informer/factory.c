@@ -19,6 +19,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/misuse.h"
+#include "indexer/index_set.h"
 #include "informer/callback.h"
 #include "informer/shared_options.h"
 #include "rest/client.h"
@@ -169,6 +170,10 @@ int kinf__factory_informer_for_type(struct kinf_factory *factory, const struct k
     struct entry *entry;
     int rc;
 
+    if (kinf__index_function_is_running())
+        return kinf__error_set(err, KINF_ERR_STATE,
+                               "an index function asks a factory for no informer: it may be "
+                               "called in the course of such a request");
     if (!begin_turn(factory))
         return kinf__error_set(err, KINF_ERR_STOPPED, "the factory was shut down");
     entry = find_entry(factory, type, options);

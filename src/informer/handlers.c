@@ -119,6 +119,9 @@ static void *run(void *ctx)
     struct kinf__listener *listener = ctx;
     struct kinf__handlers *handlers = listener->handlers;
 
+    /* Who adds it has the lock until the id is written, by which callbacks remove it. */
+    kinf__mutex_lock(&handlers->lock);
+    kinf__mutex_unlock(&handlers->lock);
     kinf__listener_run(listener, handlers->owner);
     kinf__mutex_lock(&handlers->lock);
     join_all_locked(handlers, true);

@@ -68,7 +68,7 @@ static const struct part *find_part(const struct kinf_namespaces *namespaces, st
 static int check_names(const struct kinf_informer_options *options, const char *const *names,
                        size_t n_names, struct kinf_error *err)
 {
-    if (options->name_space != NULL)
+    if (options->name_space != NULL && options->name_space[0] != '\0')
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "the options of several namespaces name one themselves");
     if (n_names == 0)

@@ -382,11 +382,14 @@ static int look_at_each(kinf__informer_at *at, void *ctx, struct kinf_informer *
     struct kinf_informer *informer, *waiting = NULL;
 
     for (size_t i = 0; (informer = at(i, ctx)) != NULL; i++) {
-        int rc = kinf_informer_wait_synced(informer, 0, err);
+        struct kinf_error own = KINF_ERROR_INIT; /* it may be none */
+        int rc = kinf_informer_wait_synced(informer, 0, &own);
 
         if (rc < 0 && rc != KINF_ERR_TIMEOUT) {
             if (informer->name_space != NULL)
-                kinf__error_prefix(err, "namespace %s", informer->name_space);
+                kinf__error_prefix(&own, "namespace %s", informer->name_space);
+            if (err != NULL)
+                *err = own;
             return rc;
         }
         if (rc < 0 && waiting == NULL)

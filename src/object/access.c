@@ -47,8 +47,9 @@ static int find_value(const struct kinf_object *object, const char *path,
     struct kinf_path *parsed;
     int r = kinf_path_parse(path, &parsed, NULL);
 
+    /* Of too many steps; KINF_ERR_LIMIT asks for a larger buffer. */
     if (r < 0)
-        return r;
+        return r == KINF_ERR_LIMIT ? KINF_ERR_PARSE : r;
     r = kinf__object_lookup_first(object, parsed, scratch, &value);
     kinf_path_free(parsed);
     if (r < 0 || is_null(&value))

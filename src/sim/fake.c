@@ -25,6 +25,8 @@
 #define LEAP_MS   1000
 #define MAX_STEPS 200
 
+#define ADVANCE_MAX_MS ((int64_t)10 * 365 * 86400 * 1000)
+
 /* --- life --- */
 
 static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
@@ -222,6 +224,11 @@ void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
     const struct timespec pause = { 0, STEP_NS };
     int64_t n_steps = ms / 1000;
 
+    if (ms < 0 || ms > ADVANCE_MAX_MS) {
+        (void)kinf__misuse(NULL, KINF_ERR_INVALID,
+                           "kinf_fake_advance: time does not go on by %lld ms", (long long)ms);
+        return;
+    }
     n_steps = n_steps < 1 ? 1 : n_steps > MAX_STEPS ? MAX_STEPS : n_steps;
     for (int64_t i = 0; i < n_steps; i++) {
         kinf__clock_advance(ms / n_steps + (i < ms % n_steps));
@@ -239,10 +246,8 @@ int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_er
     int64_t n_transitions = 0, duration_s = 15;
     char name_space[KINF_NAME_MAX], time[KINF__RFC3339_SIZE], manifest[1024];
     const char *name = kinf__object_key_split(key, name_space);
-    int failed = kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, err);
 
-    if (failed < 0 && failed != KINF_ERR_NOT_FOUND)
-        return failed;
+    (void)!kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, NULL); /* it may be new */
     if (lease != NULL) {
         (void)!kinf_object_get_int64(lease, "spec.leaseTransitions", &n_transitions);
         (void)!kinf_object_get_int64(lease, "spec.leaseDurationSeconds", &duration_s);
@@ -391,7 +396,7 @@ int kinf_fake_settle_ahead(struct kinf_fake *fake, int64_t ahead_ms, int64_t tim
             until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), ahead_ms);
             continue;
         }
-        if (acted < 0 || due_ms > until_ms)
+        if (acted < 0 || due_ms > until_ms || due_ms == KINF__NEVER_MS)
             return acted;
         real_ms = kinf__fake_real_ms();
         if (real_ms >= deadline_ms)

@@ -412,6 +412,19 @@ static void the_last_of_several_gives_the_lease_up(void **state)
     kinf_controller_free(other);
 }
 
+static void an_elector_is_not_ended_before_its_controller(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_start(stage);
+    advance_until_active(stage);
+    assert_int_equal(kinf_elector_stop(elector, &stage->err), KINF_ERR_STATE);
+    kinf_elector_free(elector);
+    assert_true(kinf_elector_leads(elector));
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    stage_must(stage, kinf_elector_stop(elector, &stage->err));
+}
+
 static void one_whose_elector_was_stopped_does_not_start(void **state)
 {
     struct stage *stage = *state;
@@ -430,6 +443,7 @@ int main(void)
         T(who_leads_after_another_calls_each_object),
         T(who_leads_after_itself_calls_no_object),
         T(the_last_of_several_gives_the_lease_up),
+        T(an_elector_is_not_ended_before_its_controller),
         T(one_whose_elector_was_stopped_does_not_start),
         T(acts_when_it_leads_and_gives_the_lease_up),
         T(a_term_that_ends_ends_its_requests),

@@ -315,6 +315,39 @@ static void indices_of_all_requests_are_there(void **state)
     assert_int_equal(n_found(informer, "byName", "x"), 1);
 }
 
+static int ask_factory(const struct kinf_object *object, struct kinf_index_values *values,
+                       void *ctx)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer = NULL;
+
+    (void)object;
+    if (kinf__factory_informer_for_type(ctx, things(), &options, &informer, NULL) != KINF_ERR_STATE)
+        return KINF_ERR_STATE;
+    return kinf_index_values_add(values, "refused", 7);
+}
+
+static void index_functions_ask_no_factory(void **state)
+{
+    struct factory_fixture *f = *state;
+    const struct kinf_index indices[] = { { "first", NULL, ask_factory, f->factory },
+                                          { "late", NULL, ask_factory, f->factory } };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    alarm(ALARM_S);
+    options.indices = indices;
+    options.n_indices = 1;
+    informer = ask(f, &options);
+    start(f);
+    feed(informer, "x");
+    assert_int_equal(kinf_factory_wait_synced(f->factory, PATIENCE_MS, NULL), 0);
+    options.n_indices = 2;
+    assert_ptr_equal(ask(f, &options), informer);
+    assert_int_equal(kinf_indexer_failed_index_values(kinf_informer_indexer(informer)), 0);
+    alarm(0);
+}
+
 static void another_index_of_a_name_is_refused(void **state)
 {
     struct kinf_index index = { .name = "byUID", .path = "metadata.uid" };
@@ -444,6 +477,37 @@ static void waiting_ends_with_the_time(void **state)
     start(f);
     assert_int_equal(kinf_factory_wait_synced(f->factory, 1, &err), KINF_ERR_TIMEOUT);
     assert_non_null(strstr(err.message, "things"));
+}
+
+struct late {
+    struct kinf_informer *informer;
+    size_t n_looks;
+};
+
+static struct kinf_informer *feed_at_the_second_look(size_t i, void *ctx)
+{
+    struct late *late = ctx;
+
+    if (i != 0)
+        return NULL;
+    if (++late->n_looks == 2)
+        feed(late->informer, "x");
+    return late->informer;
+}
+
+static void waiting_that_succeeds_in_the_end_leaves_no_error(void **state)
+{
+    const struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct factory_fixture *f = *state;
+    struct late late = { ask(f, &options), 0 };
+
+    start(f);
+    assert_int_equal(
+        kinf__informer_wait_each_synced(feed_at_the_second_look, &late, PATIENCE_MS, &err), 0);
+    assert_in_range(late.n_looks, 2, SIZE_MAX);
+    assert_int_equal(err.code, 0);
+    assert_string_equal(err.message, "");
 }
 
 static void after_shutdown_stores_are_read_and_nothing_starts(void **state)
@@ -722,12 +786,14 @@ int main(void)
         TEST(handler_of_a_refused_request_is_told_nothing),
         TEST(malformed_request_leaves_nothing_behind),
         TEST(indices_of_all_requests_are_there),
+        TEST(index_functions_ask_no_factory),
         TEST(another_index_of_a_name_is_refused),
         TEST(index_that_one_request_has_twice_is_refused),
         TEST(starting_again_starts_only_what_is_new),
         TEST(those_behind_one_that_cannot_be_started_still_can),
         TEST(done_handler_asks_and_starts_while_a_start_fails),
         TEST(waiting_ends_with_the_time),
+        TEST(waiting_that_succeeds_in_the_end_leaves_no_error),
         TEST(after_shutdown_stores_are_read_and_nothing_starts),
         TEST(shutdown_from_a_callback_is_refused),
         TEST(shutdown_that_is_refused_changes_nothing),

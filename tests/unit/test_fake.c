@@ -14,6 +14,7 @@
 #include <kinformer/kinformer.h>
 #include <kinformer/request.h>
 
+#include "base/clock.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -237,6 +238,41 @@ static void leaps_of_time_end_backoffs_at_once(void **state)
     /* Eight backoffs last minutes. */
     assert_true(ended.tv_sec - began.tv_sec < 30);
     kinf_informer_free(informer);
+}
+
+static void without_a_bound_nothing_that_is_due_is_left(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer = watch(stage, "configmaps", NULL);
+
+    must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, PATIENCE_MS, &stage->err));
+    must(stage, kinf_fake_settle_ahead(stage->fake, KINF_FOREVER, 1000, &stage->err));
+    kinf_informer_free(informer);
+}
+
+static void time_does_not_go_back(void **state)
+{
+    struct stage *stage = *state;
+    int64_t before_ms = kinf__clock_now_ms();
+
+    kinf_fake_advance(stage->fake, -60000);
+    kinf_fake_advance(stage->fake, INT64_MIN);
+    kinf_fake_advance(stage->fake, INT64_MAX);
+    assert_in_range(kinf__clock_now_ms() - before_ms, 0, PATIENCE_MS);
+}
+
+static void a_lease_may_be_taken_before_it_is_there(void **state)
+{
+    kinf_auto_object const struct kinf_object *lease = NULL;
+    struct stage *stage = *state;
+    char holder[16];
+
+    must(stage, kinf_fake_take_lease(stage->fake, "default/new", &stage->err));
+    assert_int_equal(stage->err.code, 0);
+    must(stage, kinf_fake_get(stage->fake, "leases", "default/new", &lease, &stage->err));
+    assert_int_equal(kinf_object_get_string(lease, "spec.holderIdentity", holder, sizeof holder),
+                     0);
+    assert_string_equal(holder, "another");
 }
 
 static void writes_are_the_servers(void **state)
@@ -604,6 +640,9 @@ int main(void)
         TEST(settling_waits_for_what_handlers_write),
         TEST(who_does_not_get_there_is_named),
         TEST(leaps_of_time_end_backoffs_at_once),
+        TEST(without_a_bound_nothing_that_is_due_is_left),
+        TEST(time_does_not_go_back),
+        TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),
         TEST(a_namespace_takes_what_is_in_it_along),
         TEST(dependents_go_with_their_owner),

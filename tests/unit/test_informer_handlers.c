@@ -5,8 +5,10 @@
 #include "unit/informer_fixture.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "unit/test.h"
 
@@ -185,6 +187,45 @@ static void handler_may_remove_itself(void **state)
     /* for somebody else it waits, though nothing is left to be done */
     kinf_informer_remove_handler(f->informer, a->id);
     assert_true(kinf__list_is_empty(&f->informer->handlers.leaving));
+}
+
+struct once {
+    struct kinf_informer *informer;
+    kinf_handler_id id; /* what add_handler has written, and no lock */
+    _Atomic(bool) is_done;
+};
+
+static void remove_by_its_id(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    struct once *once = ctx;
+
+    (void)object;
+    (void)in_initial_list;
+    kinf_informer_remove_handler(once->informer, once->id);
+}
+
+static void note_once_done(void *ctx)
+{
+    ((struct once *)ctx)->is_done = true;
+}
+
+/* G9; that the id is written first is for ThreadSanitizer to see. */
+static void handler_knows_its_id_in_its_first_callback(void **state)
+{
+    const struct timespec delay = { .tv_nsec = 1000000 };
+    struct informer_fixture *f = *state;
+    struct once once = { .id = 0 };
+    const struct kinf_handler handler = { .on_add = remove_by_its_id,
+                                          .on_done = note_once_done,
+                                          .ctx = &once };
+
+    run_with(f, 0);
+    feed_replace(f, "7", "x", "1");
+    wait_synced(f);
+    once.informer = f->informer;
+    assert_int_equal(kinf_informer_add_handler(f->informer, &handler, &once.id, NULL), 0);
+    while (!once.is_done)
+        nanosleep(&delay, NULL);
 }
 
 /* G9 */
@@ -397,6 +438,7 @@ int main(void)
         INFORMER_TEST_BOTH(removal_waits_for_the_running_callback),
         INFORMER_TEST_BOTH(removing_what_is_not_there_is_harmless),
         INFORMER_TEST_BOTH(handler_may_remove_itself),
+        INFORMER_TEST_BOTH(handler_knows_its_id_in_its_first_callback),
         INFORMER_TEST_BOTH(handler_may_remove_another),
         INFORMER_TEST_BOTH(handler_removed_by_another_has_one_callback_left_at_most),
         INFORMER_TEST_BOTH(handlers_may_remove_each_other),

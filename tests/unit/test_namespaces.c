@@ -155,7 +155,11 @@ static void names_must_make_sense(void **state)
     assert_non_null(strstr(err.message, "\"b\""));
     options.name_space = "a";
     EXPECT(KINF_ERR_INVALID, "b");
+    options.name_space = "";
+    EXPECT(0, "a", "b");
 #undef EXPECT
+    kinf_namespaces_free(f->namespaces);
+    f->namespaces = NULL;
     options.name_space = NULL;
     assert_int_equal(kinf_type_intern("", "v1", "Node", "nodes", false, &type, NULL), 0);
     assert_int_equal(kinf__namespaces_new_for_type(NULL, type, &options, (const char *[]){ "a" }, 1,

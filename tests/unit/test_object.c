@@ -884,6 +884,20 @@ static void strings_are_read_decoded(void **state)
     kinf_object_unref(object);
 }
 
+/* Only what a larger buffer helps against is a limit. */
+static void paths_of_too_many_steps_are_malformed(void **state)
+{
+    const struct kinf_object *object = pod_of(pod_typed);
+    char path[2 * (KINF_PATH_MAX_STEPS + 1) + 1] = "a", buf[KINF_NAME_MAX];
+
+    (void)state;
+    for (int i = 0; i < KINF_PATH_MAX_STEPS; i++)
+        strcat(path, ".b");
+    assert_int_equal(kinf_object_get_string(object, path, buf, sizeof buf), KINF_ERR_PARSE);
+    assert_false(kinf_object_has(object, path));
+    kinf_object_unref(object);
+}
+
 static void integers_keep_every_digit(void **state)
 {
     static const struct {
@@ -1347,6 +1361,7 @@ int main(void)
         TEST(a_damaged_pod_is_refused_or_sound),
         TEST(names_beyond_the_limit_are_refused),
         TEST(strings_are_read_decoded),
+        TEST(paths_of_too_many_steps_are_malformed),
         TEST(integers_keep_every_digit),
         TEST(booleans_are_read_as_such),
         TEST(labels_and_annotations_are_read_by_their_key),

@@ -108,7 +108,8 @@ KINF_API void kinf_call_requeue_after(struct kinf_call *call, int64_t delay_ms);
  * send each time, which then changes nothing). An object and its status are remembered each by
  * itself; any other write of this controller to the object, and its deletion, forgets both.
  *
- * Errors of all of these: as kinf_client_request(), KINF_ERR_STOPPED (C6). */
+ * Errors of all of these: as kinf_client_request(), KINF_ERR_STOPPED (C6; kinf_client_interrupt() does not
+ * end them). */
 KINF_API KINF_MUST_CHECK int kinf_call_apply(struct kinf_call *call, const struct kinf_type *type,
                                              const char *name_space, const char *name,
                                              struct kinf_str json, struct kinf_error *err);
@@ -161,7 +162,8 @@ struct kinf_controller_options {
     /* The objects. Borrowed, as all informers, until the controller is stopped. Those that are not
      * running are started and stopped by the controller. */
     struct kinf_informer *informer;
-    /* Whose informers these are; it is started and shut down. NULL: they are no factory's. */
+    /* Whose informers these are; it is started, and shut down by the first controller that stops.
+     * NULL: they are no factory's. */
     struct kinf_factory *factory;
     kinf_reconcile_cb *reconcile;
     kinf_reconcile_cb *cleanup; /* may be called more than once; NULL: there is nothing to do */
@@ -183,7 +185,7 @@ struct kinf_controller_options {
     const struct kinf_queue_options *queue; /* NULL: all defaults; default name: `name` */
     /* Calls only while it leads. It is started when the informers are synced, and stopped behind the
      * last call, unless it runs already; of several controllers that have it, by the first that is synced and
-     * the last that stops. Must not be stopped before the controller. */
+     * the last that stops. Cannot be stopped before the controller. */
     struct kinf_elector *elector;
     int64_t resync_period_ms; /* calls for every object each time; 0: never */
 };

@@ -116,7 +116,8 @@ KINF_API KINF_MUST_CHECK int kinf_elector_new(struct kinf_client *client,
                                               const struct kinf_elector_options *options,
                                               struct kinf_elector **ret_elector,
                                               struct kinf_error *err);
-/* Stops and frees. Not from a callback: that is logged, and nothing is freed. NULL is allowed. */
+/* Stops and frees. Not from a callback, nor before a controller that has it is stopped: that is
+ * logged, and nothing is freed. NULL is allowed. */
 KINF_API void kinf_elector_free(struct kinf_elector *elector);
 KINF_API void kinf_elector_free_ptr(struct kinf_elector **elector);
 #define kinf_auto_elector __attribute__((cleanup(kinf_elector_free_ptr)))
@@ -128,7 +129,7 @@ KINF_API KINF_MUST_CHECK int kinf_elector_start(struct kinf_elector *elector,
 /* We lead no more from the moment of this call. Returns when on_stopped has, the Lease is released
  * if the options say so (in two seconds at most, or it is left to run out), and every thread has
  * ended. A request that is under way is given up. A second stop is harmless. Errors: KINF_ERR_STATE (from a
- * callback of this elector: it would wait for itself). */
+ * callback of this elector: it would wait for itself; before a controller that has it is stopped). */
 KINF_API int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err);
 
 /* Whether this process leads now (L1). Mirrors: LeaderElector.IsLeader. */

@@ -1,7 +1,7 @@
 /*
  * The factory: those who ask for the same objects share one informer.
  *
- * Two requests mean the same informer when resource, namespace and both selectors are the same;
+ * Two requests mean the same informer when resource, namespace and the selectors are the same;
  * NULL and "" are, selectors are compared as text. A request for an informer that is there already
  * must agree with what was asked first, else it fails and changes nothing:
  *  - what is stored (metadata_only, drops and keeps in any order, transform and its ctx) must be
@@ -44,8 +44,8 @@ KINF_API void kinf_factory_free_ptr(struct kinf_factory **factory);
  * by hand (KINF_ERR_STATE). Asks the
  * server for the resource and blocks as kinf_informer_new(). Errors besides its: KINF_ERR_STOPPED
  * (after shutdown), KINF_ERR_INVALID (the options conflict with the first ones; the message names
- * the member), KINF_ERR_EXISTS (another index of this name); if the handler cannot be added, new
- * indices stay. Mirrors: SharedInformerFactory.ForResource, InformerFor. */
+ * the member), KINF_ERR_EXISTS (another index of this name), KINF_ERR_STATE (from an index function);
+ * if the handler cannot be added, new indices stay. Mirrors: SharedInformerFactory.ForResource, InformerFor. */
 KINF_API KINF_MUST_CHECK int kinf_factory_informer(struct kinf_factory *factory,
                                                    const struct kinf_informer_options *options,
                                                    struct kinf_informer **ret_informer,

@@ -344,7 +344,8 @@ KINF_API KINF_MUST_CHECK int kinf_informer_dump(struct kinf_informer *informer, 
 
 /* --- handlers of an informer --- */
 
-/* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors, after
+/* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Its callbacks may
+ * begin before this returns; *ret_id is written before, so that they can remove it. Errors, after
  * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_INVALID (no such backlog),
  * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors: SharedInformer.AddEventHandler. */
 KINF_API KINF_MUST_CHECK int kinf_informer_add_handler(struct kinf_informer *informer,

@@ -523,6 +523,7 @@ class informer_ref {
         return status;
     }
 
+    /* Its callbacks may begin before this returns: those that remove it need a lock around the id. */
     kinf_handler_id add_handler(handler taken)
     {
         auto own = std::make_unique<handler>(std::move(taken));

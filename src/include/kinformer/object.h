@@ -91,8 +91,8 @@ KINF_API KINF_MUST_CHECK int kinf_object_full_json(const struct kinf_object *obj
 /*
  * Reading one field. `path` is in the grammar of kinformer/path.h; where it names several values
  * the first counts. None of these writes an error text, the codes say it all: KINF_ERR_NOT_FOUND
- * (not there, null, or dropped), KINF_ERR_PARSE (the path is malformed), KINF_ERR_INVALID (there,
- * but of another type), KINF_ERR_LIMIT (`size` is too small, or the number does not fit),
+ * (not there, null, or dropped), KINF_ERR_PARSE (the path is malformed, or has too many steps),
+ * KINF_ERR_INVALID (there, but of another type), KINF_ERR_LIMIT (`size` is too small, or the number does not fit),
  * KINF_ERR_NO_MEMORY. The out-parameter is written on success only.
  */
 

@@ -92,7 +92,8 @@ KINF_API void kinf_fake_drop(struct kinf_fake *fake);
 /* Time goes on by this much, for this whole process: leases, backoffs, resync periods and timeouts
  * move by it, in the program and in the server. It does so in steps of a second (no more than 200 of
  * them), with some milliseconds in between, in which what has become due happens: a backoff that
- * begins then ends then, too. Time goes on by itself as well. */
+ * begins then ends then, too. Time goes on by itself as well. Less than 0, or more than ten years, is
+ * refused. */
 KINF_API void kinf_fake_advance(struct kinf_fake *fake, int64_t ms);
 
 /* Another process takes this Lease ("namespace/name"), and renews it now: as if its holder's time had
