@@ -3,10 +3,14 @@
  */
 #include "base/log.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kinformer/str.h>
 
@@ -16,7 +20,8 @@
 #include "base/misuse.h"
 #include "base/rfc3339.h"
 
-#define LINE_SIZE 1024
+#define LINE_SIZE   1024
+#define PATIENCE_MS 1000 /* with a reader of standard error */
 
 static const char *const module_names[] = {
 #define X(module, name) [module] = name,
@@ -40,6 +45,10 @@ static _Atomic(int) levels[KINF__N_LOG_MODULES] = {
 static struct kinf__mutex callback_lock = KINF__MUTEX_INIT(KINF__RANK_LOG);
 static kinf_log_cb *log_callback KINF__GUARDED_BY(callback_lock);
 static void *log_ctx KINF__GUARDED_BY(callback_lock);
+
+/* - nobody read standard error in time for the last line; how many were lost since one was written */
+static bool is_stuck KINF__GUARDED_BY(callback_lock);
+static uint64_t n_lost KINF__GUARDED_BY(callback_lock);
 
 /* - a line of progress stands on the terminal; atomic, too, since it is erased by others */
 static _Atomic(bool) has_progress;
@@ -133,16 +142,37 @@ void kinf__log_show_progress(const char *text)
     kinf__mutex_unlock(&callback_lock);
 }
 
-static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
-                            void *ctx)
+/* A pipe that takes anything takes a whole line. Whoever has something to say waits for the lock: a
+ * reader that has not read in time is waited for no more until it reads. */
+static bool has_room(void) KINF__NO_TSA
 {
-    char when[KINF__RFC3339_SIZE];
+    struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
+    int n;
+
+    do
+        n = poll(&out, 1, is_stuck ? 0 : PATIENCE_MS);
+    while (n < 0 && errno == EINTR);
+    is_stuck = n == 0;
+    n_lost += is_stuck;
+    return !is_stuck;
+}
+
+/* The callback's lock is held. */
+static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
+                            void *ctx) KINF__NO_TSA
+{
+    char when[KINF__RFC3339_SIZE], lost[40] = "";
     int64_t now_ms = kinf__clock_wall_ms();
 
     (void)ctx;
+    if (!has_room())
+        return;
+    if (n_lost != 0)
+        snprintf(lost, sizeof lost, " lines_lost=%" PRIu64, n_lost);
+    n_lost = 0;
     kinf__rfc3339_write(now_ms / 1000, (int)(now_ms % 1000) * 1000, 3, when);
-    fprintf(stderr, "%s%s %s %s: %s\n", atomic_exchange(&has_progress, false) ? ERASE : "", when,
-            kinf_log_level_to_string(level), module, line);
+    fprintf(stderr, "%s%s %s %s: %s%s\n", atomic_exchange(&has_progress, false) ? ERASE : "", when,
+            kinf_log_level_to_string(level), module, line, lost);
 }
 
 void kinf_log_to_stderr(void)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -43,7 +44,9 @@ struct kinf__endpoint {
     int listen_fd; /* the library's from its start on */
     int silent_fd; /* that nothing ever happens at */
     char *url;
-    char *path;      /* of a unix socket; NULL: TCP */
+    char *path;   /* of a unix socket; NULL: TCP */
+    dev_t device; /* of its file, as inode */
+    ino_t inode;
     bool is_guarded; /* TLS, and somebody decides who may */
     unsigned unix_mode;
     struct kinf__identity *identity;    /* NULL: plain; the endpoint's thread */
@@ -257,6 +260,16 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
     return failed;
 }
 
+static void note_file(struct kinf__endpoint *endpoint)
+{
+    struct stat file;
+
+    if (endpoint->path != NULL && lstat(endpoint->path, &file) == 0) {
+        endpoint->device = file.st_dev;
+        endpoint->inode = file.st_ino;
+    }
+}
+
 static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__address *address,
                        struct kinf_error *err)
 {
@@ -268,6 +281,7 @@ static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__addre
     /* Connections inherit it: what a client that takes nothing holds in the kernel. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     endpoint->url = kinf__address_url(address, fd, endpoint->identity != NULL ? "https" : "http");
+    note_file(endpoint);
     failed = endpoint->url != NULL ? start(endpoint, fd, err) : kinf__error_no_memory(err);
     if (failed < 0)
         close(fd);
@@ -355,14 +369,24 @@ const char *kinf__endpoint_url(const struct kinf__endpoint *endpoint)
     return endpoint->url;
 }
 
+/* Who found none may have begun to listen there, and the file is its own then. As long as this one
+ * listens nobody takes the file for abandoned. */
+static void remove_file(const struct kinf__endpoint *endpoint)
+{
+    struct stat file;
+
+    if (endpoint->path != NULL && lstat(endpoint->path, &file) == 0 &&
+        file.st_dev == endpoint->device && file.st_ino == endpoint->inode)
+        unlink(endpoint->path);
+}
+
 /* MHD_quiesce_daemon() takes the socket out of the epoll set of the library's thread, which ends the
  * program if that was about to do so. When another file takes the socket's place, the kernel takes it
  * out, and closes it. */
 void kinf__endpoint_quiesce(struct kinf__endpoint *endpoint)
 {
+    remove_file(endpoint);
     dup3(endpoint->silent_fd, endpoint->listen_fd, O_CLOEXEC);
-    if (endpoint->path != NULL)
-        unlink(endpoint->path);
 }
 
 void kinf__endpoint_free(struct kinf__endpoint *endpoint)

@@ -16,10 +16,13 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -403,6 +406,59 @@ static void standard_error_has_time_level_and_module(void **state)
     close(ends[1]);
 }
 
+static void fill(int fd)
+{
+    static const char bytes[PIPE_BUF];
+
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    while (write(fd, bytes, sizeof bytes) > 0)
+        ;
+    assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+}
+
+/* What is in the pipe is more than a read takes. */
+static void empty(int fd, int n_bytes)
+{
+    char bytes[PIPE_BUF];
+
+    while (n_bytes > 0)
+        n_bytes -= (int)read(fd, bytes, sizeof bytes);
+    assert_int_equal(n_bytes, 0);
+}
+
+static void a_log_that_nobody_reads_holds_up_nobody(void **state)
+{
+    char line[256] = "";
+    int kept = dup(STDERR_FILENO), ends[2], n_bytes;
+    int64_t began_ms;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, PIPE_BUF) > 0);
+    fill(ends[1]);
+    assert_int_equal(ioctl(ends[0], FIONREAD, &n_bytes), 0);
+    dup2(ends[1], STDERR_FILENO);
+    kinf_log_to_stderr();
+    began_ms = kinf__clock_now_ms();
+    for (int i = 0; i < 100; i++)
+        KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN, "refused n=%d", i);
+    /* The first is waited for. */
+    assert_in_range(kinf__clock_now_ms() - began_ms, 1000, 10000);
+    empty(ends[0], n_bytes);
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN, "refused n=%d", 100);
+    assert_true(read(ends[0], line, sizeof line - 1) > 0);
+    assert_string_equal(line + 24, " warn rest: refused n=100 lines_lost=100\n");
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN, "last");
+    memset(line, 0, sizeof line);
+    assert_true(read(ends[0], line, sizeof line - 1) > 0);
+    assert_string_equal(line + 24, " warn rest: last\n");
+    kinf_log_set_callback(NULL, NULL);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void a_log_line_is_one_line_whatever_names_hold(void **state)
 {
     (void)state;
@@ -629,6 +685,7 @@ int main(void)
         cmocka_unit_test(giving_up_a_lock_that_is_not_held_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
         cmocka_unit_test(standard_error_has_time_level_and_module),
+        cmocka_unit_test(a_log_that_nobody_reads_holds_up_nobody),
         cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
         cmocka_unit_test(a_quoted_text_ends_where_it_ends),
         cmocka_unit_test(the_level_of_a_line_is_asked_for_once),

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -235,6 +236,34 @@ static void it_is_quiesced_amidst_requests(void **state)
     }
 }
 
+/* A daemon that takes the place of another one, whose socket somebody has removed. */
+static void a_socket_that_is_anothers_by_now_stays(void **state)
+{
+    static const struct kinf__server_options options = { 0 };
+    static const struct kinf__endpoint_options plain = { 0 };
+    struct kinf__endpoint *first, *second;
+    struct kinf__server *server;
+    char folder[] = "/tmp/kinformer-test-XXXXXX", address[64];
+    const char *path = address + strlen("unix:");
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(address, sizeof address, "unix:%s/api.sock", folder);
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    assert_int_equal(kinf__endpoint_start(server, address, &plain, &first, NULL), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(kinf__endpoint_start(server, address, &plain, &second, NULL), 0);
+    kinf__endpoint_quiesce(first);
+    assert_int_equal(access(path, F_OK), 0);
+    kinf__endpoint_quiesce(second);
+    assert_int_equal(access(path, F_OK), -1);
+    kinf__server_stop(server);
+    kinf__endpoint_free(first);
+    kinf__endpoint_free(second);
+    kinf__server_free(server);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +271,7 @@ int main(void)
         cmocka_unit_test(it_is_quiesced_amidst_requests),
         cmocka_unit_test(what_is_no_address_or_would_show_tokens_is_refused),
         cmocka_unit_test(a_local_one_that_cannot_be_is_told),
+        cmocka_unit_test(a_socket_that_is_anothers_by_now_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

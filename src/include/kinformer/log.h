@@ -28,7 +28,8 @@ typedef void kinf_log_cb(enum kinf_log_level level, const char *module, const ch
 KINF_API void kinf_log_set_callback(kinf_log_cb *callback, void *ctx);
 
 /* Sets a callback that writes "2026-01-31T12:00:00.000Z LEVEL MODULE: LINE" to standard error, as the
- * programs of kinformer do. */
+ * programs of kinformer do. Lines that nobody has room for within a second are lost, and counted at the
+ * end of the next one (lines_lost=3): no thread waits longer for who reads them. */
 KINF_API void kinf_log_to_stderr(void);
 
 /* Sets levels from "LEVEL" or "all=info,reflector=debug" (the syntax of the KINF_LOG environment
