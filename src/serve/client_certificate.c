@@ -44,6 +44,7 @@ struct kinf__client_authority {
     struct kinf__file_version version;
     gnutls_x509_trust_list_t authorities;
     uint64_t generation; /* of them; never 0 */
+    bool is_due;         /* the file could not be read last time */
     int64_t next_look_ms;
 };
 
@@ -108,17 +109,20 @@ static void look_at_file(struct kinf__client_authority *authority, int64_t now_m
 {
     struct kinf_error err = KINF_ERROR_INIT;
     gnutls_x509_trust_list_t fresh;
+    bool is_new;
 
     if (now_ms < authority->next_look_ms)
         return;
     authority->next_look_ms = kinf__clock_add_ms(now_ms, LOOK_MS);
-    if (!kinf__file_version_update(&authority->version, authority->file))
+    is_new = kinf__file_version_update(&authority->version, authority->file);
+    if (!is_new && !authority->is_due)
         return;
-    if (read_authorities(authority->file, &fresh, &err) < 0) {
+    authority->is_due = read_authorities(authority->file, &fresh, &err) < 0;
+    if (authority->is_due && is_new)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "the clients' authorities stay as they were: %s",
                   err.message);
+    if (authority->is_due)
         return;
-    }
     gnutls_x509_trust_list_deinit(authority->authorities, 1);
     authority->authorities = fresh;
     authority->generation++;

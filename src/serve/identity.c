@@ -32,6 +32,7 @@ struct kinf__identity {
     struct kinf__file_version key_version;
     struct pair *current;
     struct pair *retired;
+    bool is_due; /* what was read last was no pair, or could not be read just then */
     int64_t next_look_ms;
 };
 
@@ -136,16 +137,17 @@ static void free_retired(struct pair **link, int64_t before_ms)
     }
 }
 
-static void replace(struct kinf__identity *identity, int64_t now_ms)
+static void replace(struct kinf__identity *identity, bool is_new, int64_t now_ms)
 {
     struct kinf_error err = KINF_ERROR_INIT;
     struct pair *fresh;
 
-    if (pair_read(identity->cert_file, identity->key_file, &fresh, &err) < 0) {
+    identity->is_due = pair_read(identity->cert_file, identity->key_file, &fresh, &err) < 0;
+    if (identity->is_due && is_new)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "the certificate stays as it was: %s",
                   err.message);
+    if (identity->is_due)
         return;
-    }
     identity->current->retired_ms = now_ms;
     identity->current->next = identity->retired;
     identity->retired = identity->current;
@@ -200,11 +202,14 @@ void kinf__identity_get(struct kinf__identity *identity, int64_t now_ms,
                         gnutls_pcert_st **ret_chain, unsigned *ret_n_chain,
                         gnutls_privkey_t *ret_key)
 {
+    bool is_new;
+
     if (now_ms >= identity->next_look_ms) {
         identity->next_look_ms = now_ms + LOOK_MS;
         free_retired(&identity->retired, now_ms - KEEP_RETIRED_MS);
-        if (note_versions(identity))
-            replace(identity, now_ms);
+        is_new = note_versions(identity);
+        if (is_new || identity->is_due)
+            replace(identity, is_new, now_ms);
     }
     *ret_chain = identity->current->chain;
     *ret_n_chain = identity->current->n_chain;

@@ -23,7 +23,7 @@ KINF_MUST_CHECK int kinf__identity_new(const char *cert_file, const char *key_fi
 void kinf__identity_free(struct kinf__identity *identity); /* NULL is allowed */
 
 /* The chain and the key, valid for 10 minutes at least. Looks at the files once a second at most;
- * ones that have changed and are no pair are logged once, and the old pair stays. */
+ * ones that have changed and are no pair are logged once, and the old pair stays until they are. */
 void kinf__identity_get(struct kinf__identity *identity, int64_t now_ms,
                         gnutls_pcert_st **ret_chain, unsigned *ret_n_chain,
                         gnutls_privkey_t *ret_key);

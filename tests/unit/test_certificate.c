@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include "base/compiler.h"
 #include "serve/endpoint.h"
+#include "serve/identity.h"
 #include "serve/kubeconfig_file.h"
 #include "base/file.h"
 #include "unit/allocation.h"
@@ -129,6 +131,34 @@ static void an_endpoint_takes_them_before_and_after_a_change(void **state)
     assert_int_equal(kinf__endpoint_check_files(cert, key, NULL, NULL), 0);
     X509_free(after);
     X509_free(before);
+    kinf__certificate_free(certificate);
+}
+
+/* They do not change again. */
+static void files_that_cannot_be_read_just_now_are_read_later(void **state)
+{
+    struct kinf__certificate *certificate = make(NULL);
+    struct kinf__identity *identity;
+    gnutls_pcert_st *before, *chain;
+    gnutls_privkey_t key;
+    struct rlimit limit, none;
+    unsigned n;
+
+    (void)state;
+    assert_int_equal(kinf__identity_new(kinf__certificate_cert_file(certificate),
+                                        kinf__certificate_key_file(certificate), &identity, NULL),
+                     0);
+    kinf__identity_get(identity, 0, &before, &n, &key);
+    assert_int_equal(kinf__certificate_rotate(certificate, NULL), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){ 0, limit.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    kinf__identity_get(identity, 2000, &chain, &n, &key);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_ptr_equal(chain, before);
+    kinf__identity_get(identity, 4000, &chain, &n, &key);
+    assert_ptr_not_equal(chain, before);
+    kinf__identity_free(identity);
     kinf__certificate_free(certificate);
 }
 
@@ -349,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_name_cannot_smuggle_others),
         cmocka_unit_test(files_are_ours_alone_and_go),
         cmocka_unit_test(an_endpoint_takes_them_before_and_after_a_change),
+        cmocka_unit_test(files_that_cannot_be_read_just_now_are_read_later),
         cmocka_unit_test(a_guarded_endpoint_with_tls_may_be_anywhere),
         cmocka_unit_test(a_head_that_is_no_request_is_refused_over_tls),
         cmocka_unit_test(a_kubeconfig_has_the_authority_and_the_users),

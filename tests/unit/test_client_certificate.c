@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -293,6 +294,32 @@ static void a_judgement_holds_for_a_while_and_no_longer_than_its_authority(void 
     kinf__client_authority_free(opened);
 }
 
+/* It does not change again. */
+static void a_file_that_cannot_be_read_just_now_is_read_later(void **state)
+{
+    const struct wish wish = { .subject = { { CN, NULL, "jane", 0 } } };
+    struct kinf__client_authority *opened = open_authority();
+    struct kinf__client_certificate judged = { 0 };
+    struct pair pair = make(&wish, &authority);
+    struct rlimit limit, none;
+
+    (void)state;
+    kinf__client_certificate_judge(&judged, opened, &pair.der, 1, 1);
+    assert_non_null(judged.user);
+    write_authority(&other_authority);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){ 0, limit.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    kinf__client_certificate_judge(&judged, opened, &pair.der, 1, 2000);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_non_null(judged.user);
+    kinf__client_certificate_judge(&judged, opened, &pair.der, 1, 4000);
+    assert_null(judged.user);
+    write_authority(&authority);
+    release(&pair);
+    kinf__client_authority_free(opened);
+}
+
 static void a_file_without_authorities_is_refused(void **state)
 {
     struct kinf__client_authority *opened = NULL;
@@ -365,6 +392,7 @@ int main(void)
         cmocka_unit_test(only_a_good_certificate_of_the_authority_is_taken),
         cmocka_unit_test(an_authority_between_may_come_with_it),
         cmocka_unit_test(a_judgement_holds_for_a_while_and_no_longer_than_its_authority),
+        cmocka_unit_test(a_file_that_cannot_be_read_just_now_is_read_later),
         cmocka_unit_test(a_file_without_authorities_is_refused),
         cmocka_unit_test(without_memory_a_certificate_is_nobodys),
     };
