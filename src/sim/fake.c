@@ -246,8 +246,14 @@ int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_er
     int64_t n_transitions = 0, duration_s = 15;
     char name_space[KINF_NAME_MAX], time[KINF__RFC3339_SIZE], manifest[1024];
     const char *name = kinf__object_key_split(key, name_space);
+    struct kinf_error own = KINF_ERROR_INIT; /* it may be new, which is no error */
+    int failed = kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, &own);
 
-    (void)!kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, NULL); /* it may be new */
+    if (failed < 0 && failed != KINF_ERR_NOT_FOUND) {
+        if (err != NULL)
+            *err = own;
+        return failed;
+    }
     if (lease != NULL) {
         (void)!kinf_object_get_int64(lease, "spec.leaseTransitions", &n_transitions);
         (void)!kinf_object_get_int64(lease, "spec.leaseDurationSeconds", &duration_s);
