@@ -41,15 +41,13 @@ static int append_kind(const struct kinf__encoder *encoder, const char *suffix,
                        struct kinf__buffer *out)
 {
     const struct kinf_type *type = encoder->type;
-    char api_version[KINF__API_VERSION_SIZE];
 
     if (encoder->form == KINF__FORM_TABLE)
         return append_meta_kind(encoder, "Table", "", out);
     if (is_metadata(encoder))
         return append_meta_kind(encoder, "PartialObjectMetadata", suffix, out);
-    kinf__type_api_version(type, api_version);
-    return kinf__buffer_printf(out, "\"kind\":\"%s%s\",\"apiVersion\":\"%s\"", type->kind, suffix,
-                               api_version);
+    return kinf__buffer_printf(out, "\"kind\":\"%s%s\",\"apiVersion\":\"%s%s%s\"", type->kind,
+                               suffix, type->group, *type->group != '\0' ? "/" : "", type->version);
 }
 
 /* The member `metadata` of a body; an object that was stored has one. */
