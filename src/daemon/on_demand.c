@@ -107,20 +107,19 @@ static struct kinf__source *source_of(const struct kinf__on_demand_entry *entry)
     return entry->watch->sources[0];
 }
 
-/* A core type is configured as "pods.", and told as "pods". */
-static int shown_len(const struct kinf__on_demand_entry *entry)
+/* In "deployments.apps". */
+static const char *dot_before(const char *group)
 {
-    size_t len = strlen(entry->config.resource);
-
-    return (int)(len != 0 && entry->config.resource[len - 1] == '.' ? len - 1 : len);
+    return *group != '\0' ? "." : "";
 }
 
 /* --- giving up --- */
 
 static void tell_given_up(const struct kinf__on_demand_entry *entry)
 {
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%.*s reason=%s", shown_len(entry),
-              entry->config.resource, KINF__QUOTED(entry->type->reason));
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%s%s%s reason=%s",
+              entry->type->resource, dot_before(entry->type->group), entry->type->group,
+              KINF__QUOTED(entry->type->reason));
 }
 
 /* The decision has been made, and its reason is the type's. */
@@ -194,8 +193,8 @@ static void note_use(struct kinf__on_demand *on_demand, const struct kinf__on_de
 static void publish(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
                     int64_t now_ms)
 {
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "cached resource=%.*s", shown_len(entry),
-              entry->config.resource);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "cached resource=%s%s%s", entry->type->resource,
+              dot_before(entry->type->group), entry->type->group);
     kinf__watch_publish(entry->watch);
     kinf__demand_note_cached(on_demand->demand, entry->type, now_ms);
 }
