@@ -144,7 +144,7 @@ void kinf__log_show_progress(const char *text)
 
 /* A pipe that takes anything takes a whole line. Whoever has something to say waits for the lock: a
  * reader that has not read in time is waited for no more until it reads. */
-static bool has_room(void) KINF__NO_TSA
+static bool has_room(void) KINF__REQUIRES(callback_lock)
 {
     struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
     int n;
@@ -157,7 +157,7 @@ static bool has_room(void) KINF__NO_TSA
     return !is_stuck;
 }
 
-/* The callback's lock is held. */
+/* The callback's lock is held, which its type cannot say. */
 static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
                             void *ctx) KINF__NO_TSA
 {

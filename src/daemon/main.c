@@ -82,8 +82,9 @@ int main(int argc, char *argv[])
     kinf__daemon_hold_reload();
     kinf__process_keep_file_limit();
     kinf__program_begin();
-    if (kinf__options_parse(argc, argv, &options, &err) < 0)
-        return kinf__program_end("kinformerd", err.code, &err);
+    failed = kinf__options_parse(argc, argv, &options, &err);
+    if (failed < 0)
+        return kinf__program_end("kinformerd", failed, &err);
     failed = kinf__options_set_log_levels(&options, &options.config, &err);
     if (failed == 0) {
         kinf__config_tell_idle_keys(&options.config);

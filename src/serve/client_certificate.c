@@ -118,11 +118,12 @@ static void look_at_file(struct kinf__client_authority *authority, int64_t now_m
     if (!is_new && !authority->is_due)
         return;
     authority->is_due = read_authorities(authority->file, &fresh, &err) < 0;
-    if (authority->is_due && is_new)
-        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "the clients' authorities stay as they were: %s",
-                  err.message);
-    if (authority->is_due)
+    if (authority->is_due) {
+        if (is_new)
+            KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN,
+                      "the clients' authorities stay as they were: %s", err.message);
         return;
+    }
     gnutls_x509_trust_list_deinit(authority->authorities, 1);
     authority->authorities = fresh;
     authority->generation++;

@@ -143,11 +143,12 @@ static void replace(struct kinf__identity *identity, bool is_new, int64_t now_ms
     struct pair *fresh;
 
     identity->is_due = pair_read(identity->cert_file, identity->key_file, &fresh, &err) < 0;
-    if (identity->is_due && is_new)
-        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "the certificate stays as it was: %s",
-                  err.message);
-    if (identity->is_due)
+    if (identity->is_due) {
+        if (is_new)
+            KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "the certificate stays as it was: %s",
+                      err.message);
         return;
+    }
     identity->current->retired_ms = now_ms;
     identity->current->next = identity->retired;
     identity->retired = identity->current;
