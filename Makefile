@@ -139,7 +139,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests build-benches lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial try-newer-debian check-symbols \
+.PHONY: help all man deps run image test soak linear mutate coverage valgrind test-clients unit build-tests build-benches lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial try-newer-debian try-arm64 check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -436,6 +436,9 @@ try-tutorial: ## follow docs/tutorial.md as a newcomer to a fresh Debian, in a c
 
 try-newer-debian: ## build and run the unit tests on Debian 13, whose libraries are newer, in a chroot (root, mmdebstrap; four minutes)
 	@scripts/try-newer-debian.py
+
+try-arm64: ## build for 64-bit ARM and run the unit tests in an emulator, in a chroot (root, mmdebstrap; ten minutes)
+	@scripts/try-arm64.py
 
 check-docs:
 	@scripts/check-docs.py

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs unit test programs, one process a file and two at a time on each processor, since much of their time is
 # waiting: run-unit-tests.sh MODE PROGRAM...
-# MODE "valgrind": each in valgrind, of programs that were built without a sanitizer.
+# MODE "valgrind": each in valgrind, of programs that were built without a sanitizer; "arm64": each in an emulator.
 # Prints one line a program, and the whole output of one that fails.
 set -euo pipefail
 
@@ -22,6 +22,9 @@ if [ "$mode" = valgrind ]; then
     limit=3600
     at_once=$(nproc)
     under="valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,possible --fair-sched=yes"
+elif [ "$mode" = arm64 ]; then
+    at_once=$(nproc)
+    under=qemu-aarch64-static
 fi
 export limit under
 

@@ -14,7 +14,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 
-from debian import Debian, archive, need_chroot, run  # pylint: disable=wrong-import-position
+from debian import Debian, archive, need_chroot  # pylint: disable=wrong-import-position
 
 SUITE = "trixie"
 # What `make deps` and the unit tests need.
@@ -27,9 +27,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kinformer-try-") as folder:
         debian = Debian(os.path.join(folder, SUITE))
         debian.unpack(archive(SUITE, PACKAGES, None))
-        tree = debian.path("/kinformer")
-        os.mkdir(tree)
-        run("sh", "-c", f"tar --create --exclude=./build --exclude=./.git . | tar --extract --directory={tree}", cwd=ROOT)
+        debian.copy_project("/kinformer")
         said = debian.shell("cd /kinformer && make -s -j$(nproc) MODE=debug all build-tests 2>&1")
         if said != "":
             raise AssertionError(said)

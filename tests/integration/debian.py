@@ -51,11 +51,12 @@ def options_of_apt():
                    if re.match(r"Acquire::(https?|Check-[\w-]+)\b.* \"..*\";", line))
 
 
-def archive(suite, include, key, *options):
-    """The archive of a Debian of the suite. It is kept for as long as the sources, what is included, and `key` are the same."""
+def archive(suite, include, key, *options, name=None):
+    """The archive of a Debian of the suite. It is kept for as long as the sources, what is included, and `key` are the same,
+    one of each name, which is that of the suite if none is given."""
     lists = {path: re.sub(rf"\b{codename()}\b", suite, text) for path, text in sources().items()}
-    name = hashlib.sha256(json.dumps([suite, include, lists, key]).encode()).hexdigest()[:16]
-    path = os.path.join(ROOT, "build", "chroot", suite, name + ".tar")
+    digest = hashlib.sha256(json.dumps([suite, include, lists, key]).encode()).hexdigest()[:16]
+    path = os.path.join(ROOT, "build", "chroot", name or suite, digest + ".tar")
     if not os.path.exists(path):
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)
         os.makedirs(os.path.dirname(path))
@@ -85,6 +86,11 @@ class Debian:
 
     def path(self, path):
         return self.folder + path
+
+    def copy_project(self, path):
+        """This tree, without what was built in it."""
+        os.mkdir(self.path(path))
+        run("sh", "-c", f"tar --create --exclude=./build --exclude=./.git . | tar --extract --directory={self.path(path)}", cwd=ROOT)
 
     def command(self, *command):
         return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc=" + self.path("/proc"), "chroot", self.folder,

@@ -41,7 +41,9 @@ static const struct {
     const char *mode;
     size_t divisor;
     int64_t stop_ms;
-} slow[] = { { "asan", 4, 1000 }, { "tsan", 8, 1000 }, { "valgrind", 16, 20000 } };
+} slow[] = {
+    { "asan", 4, 1000 }, { "tsan", 8, 1000 }, { "valgrind", 16, 20000 }, { "arm64", 16, 5000 }
+};
 
 static size_t how_slow(void)
 {

@@ -1,7 +1,7 @@
 /*
  * What every unit test includes: cmocka, and random numbers with a seed that is printed.
  *
- * KINF_TEST_SEED sets the seed of a model test, KINF_TEST_MODE is debug, asan, tsan, release or valgrind.
+ * KINF_TEST_SEED sets the seed of a model test, KINF_TEST_MODE is debug, asan, tsan, release, valgrind or arm64.
  */
 #ifndef KINF_TESTS_UNIT_TEST_H
 #define KINF_TESTS_UNIT_TEST_H
