@@ -487,6 +487,31 @@ static void absent_fields_have_the_servers_values(void **state)
     assert_field_match(&jobs, "status.successful=2", job, true);
 }
 
+/* kubelet lists the requests of its node by it, and a projected volume's bundles by their signer. */
+static void certificates_are_selected_by_what_the_server_knows_of_them(void **state)
+{
+    static const char request[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},"
+        "\"spec\":{\"signerName\":\"x.io/s\",\"podName\":\"p\",\"nodeName\":\"n1\"}}";
+    static const char bundle[] =
+        "{\"metadata\":{\"name\":\"x.io:s:a\"},\"spec\":{\"signerName\":\"x.io/s\"}}";
+    const struct kinf_type *requests, *bundles;
+
+    (void)state;
+    assert_int_equal(kinf_type_intern("certificates.k8s.io", "v1", "PodCertificateRequest",
+                                      "podcertificaterequests", true, &requests, NULL),
+                     0);
+    assert_int_equal(kinf_type_intern("certificates.k8s.io", "v1", "ClusterTrustBundle",
+                                      "clustertrustbundles", false, &bundles, NULL),
+                     0);
+    assert_field_match(requests, "spec.nodeName=n1", request, true);
+    assert_field_match(requests, "spec.nodeName=n2", request, false);
+    assert_field_match(requests, "spec.podName=p,spec.signerName=x.io/s", request, true);
+    assert_field_match(requests, "spec.podName=", request, false);
+    assert_field_match(bundles, "spec.signerName=x.io/s", bundle, true);
+    assert_field_match(bundles, "spec.signerName=", bundle, false);
+}
+
 /* An empty component is as good as none. */
 static void the_source_of_an_event_may_be_who_reports_it(void **state)
 {
@@ -910,6 +935,7 @@ int main(void)
         cmocka_unit_test(any_target_is_read_or_refused),
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),
+        cmocka_unit_test(certificates_are_selected_by_what_the_server_knows_of_them),
         cmocka_unit_test(selectors_of_compressed_events_inflate_nothing),
         cmocka_unit_test(many_terms_of_a_field_are_one),
         cmocka_unit_test(the_source_of_an_event_may_be_who_reports_it),
