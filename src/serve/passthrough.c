@@ -196,7 +196,8 @@ static void free_stream(struct kinf__stream *stream)
 /* Watches and followed logs may be silent for as long as they like. */
 static bool is_endless(const struct kinf__request *request)
 {
-    return kinf__request_is_true(request, "watch") || kinf__request_is_true(request, "follow");
+    return request->is_watch_path || kinf__request_is_true(request, "watch") ||
+           kinf__request_is_true(request, "follow");
 }
 
 /* It is not the cache's any more. */

@@ -15,6 +15,7 @@
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
+#define SILENCE_MS  300 /* of an answer that shall be cut, if it is not to be silent */
 
 static void headers_go_on_only_if_they_are_known(void **state)
 {
@@ -148,8 +149,8 @@ static void set_catalog(struct kinf__server *server)
     kinf__server_set_catalog(server, catalog);
 }
 
-/* All but the server. */
-static void begin_options(struct passing *p)
+/* All but the server. `silence_ms` 0: the default. */
+static void begin_options(struct passing *p, int64_t silence_ms)
 {
     const struct kinf__demand_rules rules = { .is_enabled = true };
     unsigned port;
@@ -160,12 +161,15 @@ static void begin_options(struct passing *p)
     kinf__demand_init(&p->demand, NULL);
     kinf__demand_set_rules(&p->demand, &rules);
     assert_int_equal(kinf__waker_init(&p->woken, NULL), 0);
-    assert_int_equal(kinf__forwarder_new(p->client, &(struct kinf__forwarder_options){ 0 },
-                                         &p->options.forwarder, NULL),
-                     0);
+    assert_int_equal(
+        kinf__forwarder_new(p->client,
+                            &(struct kinf__forwarder_options){ .silence_limit_ms = silence_ms },
+                            &p->options.forwarder, NULL),
+        0);
 }
 
-static void begin(struct passing *p, const char *method, const char *target, bool is_upgrade)
+static void begin_limited(struct passing *p, const char *method, const char *target,
+                          bool is_upgrade, int64_t silence_ms)
 {
     static const struct kinf__header headers[] = { { "Authorization", "Bearer x" },
                                                    { "Upgrade", "websocket" } };
@@ -173,11 +177,16 @@ static void begin(struct passing *p, const char *method, const char *target, boo
     struct kinf__request_head head =
         kinf__request_head_of(method, kinf_str_from(target), headers, is_upgrade ? 2 : 1);
 
-    begin_options(p);
+    begin_options(p, silence_ms);
     assert_int_equal(kinf__server_new(&p->options, &p->server, NULL), 0);
     set_catalog(p->server);
     p->exchange = kinf__exchange_new(p->server, &owner, &head, NULL);
     assert_non_null(p->exchange);
+}
+
+static void begin(struct passing *p, const char *method, const char *target, bool is_upgrade)
+{
+    begin_limited(p, method, target, is_upgrade, 0);
 }
 
 static void end(struct passing *p)
@@ -311,6 +320,40 @@ static void a_watch_that_is_called_back_ends_behind_an_event(void **state)
     assert_int_equal(read_until(&p, stream, NULL, &text), KINF__STREAM_END);
     assert_string_equal(kinf__buffer_cstr(&text), "{\"n\":1}\n{\"n\":2}\n");
     end(&p);
+}
+
+/* Longer than the limit, and than the thread needs to see it. */
+static void outlast_the_limit(struct passing *p)
+{
+    int64_t until_ms = kinf__clock_now_ms() + 3 * SILENCE_MS, left_ms;
+
+    while ((left_ms = until_ms - kinf__clock_now_ms()) > 0) {
+        kinf__waker_wait(&p->woken, left_ms);
+        kinf__waker_clear(&p->woken);
+    }
+}
+
+/* By the parameter, and by the deprecated path, which is a watch whatever the parameter says. */
+static void a_watch_may_be_silent(void **state)
+{
+    static const char *const targets[] = { LIST "?watch=1", "/api/v1/watch/configmaps",
+                                           "/api/v1/watch/namespaces/d/configmaps/a?watch=0" };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(targets); i++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+        struct kinf__stream *stream;
+        struct passing p;
+
+        begin_limited(&p, "GET", targets[i], false, SILENCE_MS);
+        stream = answer_with(&p, OK_HEAD IN_PARTS "8\r\n{\"n\":1}\n\r\n")->stream;
+        assert_int_not_equal(read_until(&p, stream, "{\"n\":1}\n", &text), KINF__STREAM_BROKEN);
+        outlast_the_limit(&p);
+        send_down(&p, "8\r\n{\"n\":2}\n\r\n0\r\n\r\n");
+        assert_int_equal(read_until(&p, stream, NULL, &text), KINF__STREAM_END);
+        assert_string_equal(kinf__buffer_cstr(&text), "{\"n\":1}\n{\"n\":2}\n");
+        end(&p);
+    }
 }
 
 /* Noted is that it was done, before its client can know. */
@@ -461,7 +504,7 @@ static void a_server_without_descriptors_is_not_begun(void **state)
     int failed = KINF_ERR_SYSTEM, n_failed = 0, fillers[8];
 
     (void)state;
-    begin_options(&p); /* a server's thread has a descriptor for a moment, to count them */
+    begin_options(&p, 0); /* a server's thread has a descriptor for a moment, to count them */
     /* Behind these there is no gap. */
     for (size_t i = 0; i < KINF__ARRAY_LEN(fillers); i++)
         fillers[i] = dup(STDIN_FILENO);
@@ -494,6 +537,7 @@ int main(void)
         cmocka_unit_test(answers_bring_what_describes_them),
         cmocka_unit_test(a_request_stays_what_it_was_when_it_changes_its_protocol),
         cmocka_unit_test(a_watch_that_is_called_back_ends_behind_an_event),
+        cmocka_unit_test(a_watch_may_be_silent),
         cmocka_unit_test(a_write_that_is_answered_without_a_body_was_done),
         cmocka_unit_test(what_the_server_has_and_discovery_has_not_is_asked_for),
         cmocka_unit_test(a_list_that_began_at_the_server_is_gone_on_with_there),
