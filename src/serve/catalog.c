@@ -18,9 +18,17 @@
 
 #define MARK "kinformerd"
 
+/* What did not answer; of these nothing is in the entries. */
+struct away_version {
+    char *group;
+    char *version;
+};
+
 struct kinf__catalog {
     struct kinf__catalog_entry *entries; /* in the server's order: the core group first */
     size_t n_entries;
+    struct away_version *away;
+    size_t n_away;
     char *version; /* NULL: none */
 };
 
@@ -83,7 +91,12 @@ void kinf__catalog_free(struct kinf__catalog *catalog)
         return;
     for (size_t i = 0; i < catalog->n_entries; i++)
         entry_release(&catalog->entries[i]);
+    for (size_t i = 0; i < catalog->n_away; i++) {
+        free(catalog->away[i].group);
+        free(catalog->away[i].version);
+    }
     free(catalog->entries);
+    free(catalog->away);
     free(catalog->version);
     free(catalog);
 }
@@ -137,6 +150,41 @@ const char *kinf__catalog_version(const struct kinf__catalog *catalog)
     return catalog->version != NULL ? catalog->version : "";
 }
 
+/* --- what is away --- */
+
+static int note_away(struct kinf__catalog *catalog, const struct kinf__discovery_version *version)
+{
+    struct away_version *away =
+        realloc(catalog->away, (catalog->n_away + 1) * sizeof *catalog->away);
+    struct away_version *noted;
+
+    if (away == NULL)
+        return KINF_ERR_NO_MEMORY;
+    catalog->away = away;
+    noted = &away[catalog->n_away++];
+    *noted = (struct away_version){ strdup(version->group), strdup(version->name) };
+    return noted->group != NULL && noted->version != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+static bool is_away(const struct kinf__catalog *catalog, const struct kinf__catalog_entry *entry)
+{
+    for (size_t i = 0; i < catalog->n_away; i++) {
+        if (strcmp(catalog->away[i].group, entry->group) == 0 &&
+            strcmp(catalog->away[i].version, entry->version) == 0)
+            return true;
+    }
+    return false;
+}
+
+void kinf__catalog_keep_away(struct kinf__catalog *catalog, const struct kinf__catalog *before)
+{
+    for (size_t i = 0; i < before->n_entries; i++) {
+        if (is_away(catalog, &before->entries[i]) &&
+            kinf__catalog_add(catalog, &before->entries[i]) < 0)
+            return; /* no memory */
+    }
+}
+
 /* --- asking --- */
 
 /* "gitVersion":"v1.37.1" becomes "v1.37.1+kinformerd", build metadata of a semantic version. What has
@@ -165,6 +213,8 @@ static int mark_version(struct kinf__catalog *catalog, struct kinf_str answer)
 
 static int add_version(struct kinf__catalog *catalog, const struct kinf__discovery_version *version)
 {
+    if (version->state != KINF__DISCOVERY_READ)
+        return note_away(catalog, version);
     for (size_t i = 0; i < version->n_resources; i++) {
         struct kinf__catalog_entry entry = { .group = version->group,
                                              .version = version->name,

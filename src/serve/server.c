@@ -509,6 +509,8 @@ void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog 
 
     kinf__mutex_lock(&server->lock);
     old = server->catalog;
+    if (old != NULL)
+        kinf__catalog_keep_away(catalog, old);
     server->catalog = catalog;
     kinf__mutex_unlock(&server->lock);
     kinf__catalog_free(old);

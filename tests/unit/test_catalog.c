@@ -91,6 +91,51 @@ static void a_version_that_is_not_answered_is_no_catalog(void **state)
     }
 }
 
+/* What is served of the types of a group whose server is away is served on: it is not gone. What is
+ * gone is. */
+static void a_version_that_does_not_answer_stays_as_it_was(void **state)
+{
+    static const struct test_reply before[] = {
+        { .path = "/apis",
+          .body =
+              "{\"kind\":\"APIGroupList\",\"groups\":[{\"name\":\"away.example\",\"versions\":[{"
+              "\"version\":\"v1\"}]},{\"name\":\"gone.example\",\"versions\":[{\"version\":\"v1\"}]"
+              "}"
+              "]}" },
+        { .path = "/apis/away.example/v1",
+          .body = "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"xs\",\"kind\":\"X\","
+                  "\"namespaced\":true,\"verbs\":[\"list\",\"watch\"]}]}" },
+        { .path = "/apis/gone.example/v1",
+          .body =
+              "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"ys\",\"kind\":\"Y\"}]}" },
+        { .path = "/api/v1", .body = "{\"kind\":\"APIResourceList\",\"resources\":[]}" },
+    };
+    const struct kinf__server_options options = { .name = NULL };
+    const struct kinf__catalog_entry *entry;
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        struct replay *upstream = i == 0 ? test_server_start(before, KINF__ARRAY_LEN(before))
+                                         : test_server_start(replies, KINF__ARRAY_LEN(replies));
+        struct kinf_client *client = test_client_of(replay_port(upstream), NULL);
+        struct kinf__catalog *catalog;
+
+        assert_int_equal(kinf__catalog_fetch(client, &catalog, NULL), 0);
+        kinf__server_set_catalog(server, catalog);
+        entry = kinf__catalog_find(server->catalog, "away.example", "v1", "xs");
+        assert_non_null(entry);
+        assert_string_equal(entry->resource.verbs, "list,watch");
+        assert_int_equal(kinf__catalog_find(server->catalog, "gone.example", "v1", "ys") != NULL,
+                         i == 0);
+        assert_int_equal(kinf__catalog_find(server->catalog, "", "v1", "pods") != NULL, i != 0);
+        kinf_client_free(client);
+        replay_stop(upstream);
+    }
+    kinf__server_free(server);
+}
+
 #define GROUP(name, resource, kind)                                                                \
     "{\"metadata\":{\"name\":\"" name "\"},\"versions\":[{\"version\":\"v1\",\"resources\":[{"     \
     "\"resource\":\"" resource "\",\"responseKind\":{\"kind\":\"" kind                             \
@@ -302,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_upstream_has_is_an_entry_each),
         cmocka_unit_test(a_version_that_is_not_answered_is_no_catalog),
+        cmocka_unit_test(a_version_that_does_not_answer_stays_as_it_was),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
         cmocka_unit_test(a_type_that_comes_back_has_its_columns_again),
