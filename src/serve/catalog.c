@@ -178,6 +178,8 @@ static bool is_away(const struct kinf__catalog *catalog, const struct kinf__cata
 
 void kinf__catalog_keep_away(struct kinf__catalog *catalog, const struct kinf__catalog *before)
 {
+    if (catalog->version == NULL && before->version != NULL)
+        catalog->version = strdup(before->version); /* NULL: no memory */
     for (size_t i = 0; i < before->n_entries; i++) {
         if (is_away(catalog, &before->entries[i]) &&
             kinf__catalog_add(catalog, &before->entries[i]) < 0)

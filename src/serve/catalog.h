@@ -33,8 +33,7 @@ KINF_MUST_CHECK int kinf__catalog_fetch(struct kinf_client *client,
                                         struct kinf__catalog **ret_catalog, struct kinf_error *err);
 void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */
 
-/* Of the versions that did not answer, what there was of them before: they are away, and not gone.
- * Without memory it is left out. */
+/* What did not answer, as it was before: it is away, and not gone. Without memory it is left out. */
 void kinf__catalog_keep_away(struct kinf__catalog *catalog, const struct kinf__catalog *before);
 
 KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);

@@ -65,8 +65,8 @@ KINF_MUST_CHECK int kinf__server_new(const struct kinf__server_options *options,
 /* No listener uses it and no source is left. NULL is allowed. */
 void kinf__server_free(struct kinf__server *server);
 
-/* Replaces the catalog, which is consumed. Before the first one everything is 429. Of versions that
- * did not answer what the one before had stays. */
+/* Replaces the catalog, which is consumed. Before the first one everything is 429. What did not
+ * answer is as it was in the one before. */
 void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog *catalog);
 
 /* A store that somebody writes who is no informer: then its writer tells the watch cache. */

@@ -91,6 +91,24 @@ static void a_version_that_is_not_answered_is_no_catalog(void **state)
     }
 }
 
+/* A server that is busy when it is asked again still has one. */
+static void a_version_that_was_told_once_stays(void **state)
+{
+    const struct kinf__server_options options = { .name = NULL };
+    struct kinf__catalog *told, *silent;
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    assert_int_equal(kinf__catalog_new(&told), 0);
+    assert_int_equal(kinf__catalog_new(&silent), 0);
+    assert_int_equal(kinf__catalog_set_version(told, "{\"major\":\"1\"}"), 0);
+    kinf__server_set_catalog(server, told);
+    kinf__server_set_catalog(server, silent);
+    assert_string_equal(kinf__catalog_version(server->catalog), "{\"major\":\"1\"}");
+    kinf__server_free(server);
+}
+
 /* What is served of the types of a group whose server is away is served on: it is not gone. What is
  * gone is. */
 static void a_version_that_does_not_answer_stays_as_it_was(void **state)
@@ -347,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_upstream_has_is_an_entry_each),
         cmocka_unit_test(a_version_that_is_not_answered_is_no_catalog),
+        cmocka_unit_test(a_version_that_was_told_once_stays),
         cmocka_unit_test(a_version_that_does_not_answer_stays_as_it_was),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
