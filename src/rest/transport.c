@@ -257,6 +257,15 @@ static bool append_host(struct kinf__roundtrip *trip)
             append_line(trip, kinf__buffer_cstr(&line)));
 }
 
+/* Whether its method is of a request that has one: that there is none has to be said then (RFC 9110,
+ * 8.6). */
+static bool lacks_body(const struct kinf__roundtrip_request *request)
+{
+    return !request->has_body &&
+           (strcmp(request->method, "POST") == 0 || strcmp(request->method, "PUT") == 0 ||
+            strcmp(request->method, "PATCH") == 0);
+}
+
 /* First what curl would add by itself: a line without a value takes it back, and those that are given
  * still count. It would also ask whether a long body is welcome, and wait a second for an answer. */
 static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
@@ -266,6 +275,7 @@ static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtr
     return append_line(trip, "Accept:") && append_line(trip, "Content-Type:") &&
            append_line(trip, "Expect:") && append_host(trip) &&
            (!is_chunked || append_line(trip, "Transfer-Encoding: chunked")) &&
+           (!lacks_body(request) || append_line(trip, "Content-Length: 0")) &&
            append_credential(trip, request->credential) && append_given(trip, request) &&
            curl_easy_setopt(trip->easy, CURLOPT_HTTPHEADER, trip->headers) == CURLE_OK;
 }

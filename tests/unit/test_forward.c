@@ -289,6 +289,30 @@ static void a_request_has_the_given_headers_and_no_others(void **state)
     teardown(&f);
 }
 
+/* Load balancers refuse one that does not say so (411). */
+static void a_post_without_a_body_says_so(void **state)
+{
+    static const struct {
+        const char *method;
+        bool says_so;
+    } rows[] = { { "POST", true }, { "PUT", true }, { "GET", false }, { "DELETE", false } };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        const struct kinf__head *head;
+        struct fixture f;
+
+        setup(&f, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        kinf__waker_set(&f.server.may_read);
+        begin(&f);
+        assert_int_equal(ask(&f, rows[i].method, 0, &f.forward), 0);
+        assert_int_equal(await_head(&f, &head, NULL), 1);
+        assert_int_equal(strstr(f.server.request.bytes, "\r\nContent-Length: 0\r\n") != NULL,
+                         rows[i].says_so);
+        teardown(&f);
+    }
+}
+
 static void there_is_room_for_so_many_at_once(void **state)
 {
     struct fixture f;
@@ -1332,6 +1356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_comes_as_it_is),
         cmocka_unit_test(a_request_has_the_given_headers_and_no_others),
+        cmocka_unit_test(a_post_without_a_body_says_so),
         cmocka_unit_test(there_is_room_for_so_many_at_once),
         cmocka_unit_test(a_caller_has_a_share_of_the_room),
         cmocka_unit_test(callers_are_strangers_until_the_server_accepts_them),
