@@ -104,9 +104,9 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC)) $(BUILD)/tests/test_hpp
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := apply backlog body churn claims credit defaults demand discovery election event_frames fault_spec fault_stream field_set format \
+ONE_THREAD_TESTS := access_policy apply backlog body churn claims credit defaults demand discovery election event_frames fault_spec fault_stream field_set format \
                     generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text nats \
-                    manifest object omit openapi outbox pace patch plugin_config pod_index policy policy_file policy_rows progress protobuf \
+                    manifest object omit openapi outbox pace patch plugin_config pod_index policy policy_rows progress protobuf \
                     quantity quarantine queue queue_model queue_requeue rate_limit refusal request_head rollout rv schema schema_custom \
                     scope selector series sim_kinds sim_options state_file strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml

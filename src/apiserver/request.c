@@ -19,7 +19,7 @@
 
 #include "apiserver/body.h"
 #include "apiserver/openapi_request.h"
-#include "apiserver/policy.h"
+#include "apiserver/access_policy.h"
 #include "apiserver/refuse.h"
 #include "apiserver/request_priv.h"
 #include "apiserver/subresources.h"
@@ -254,11 +254,11 @@ static int patch(struct kinf__call *call)
 /* --- who --- */
 
 /* False: the credentials are nobody's. */
-static bool identify(const struct kinf__policy *policy, struct kinf_str token,
-                     struct kinf__policy_user *ret_user)
+static bool identify(const struct kinf__access_policy *policy, struct kinf_str token,
+                     struct kinf__access_policy_user *ret_user)
 {
-    *ret_user = kinf__policy_anonymous();
-    return token.len == 0 || kinf__policy_find_token(policy, token, ret_user);
+    *ret_user = kinf__access_policy_anonymous();
+    return token.len == 0 || kinf__access_policy_find_token(policy, token, ret_user);
 }
 
 /* --- reviews --- */
@@ -286,8 +286,8 @@ static int refuse_review(struct kinf__call *call, const struct kinf_error *err)
 static int review(struct kinf__call *call)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    const struct kinf__policy *policy = kinf__sim_policy(call->sim);
-    struct kinf__policy_user caller = kinf__policy_anonymous();
+    const struct kinf__access_policy *policy = kinf__sim_policy(call->sim);
+    struct kinf__access_policy_user caller = kinf__access_policy_anonymous();
     KINF__AUTO_DOC *object = NULL;
     int failed = kinf__call_read_body(call, call->verb.resource->kind, &object);
 
@@ -298,7 +298,7 @@ static int review(struct kinf__call *call)
         return failed;
     if (policy != NULL)
         (void)identify(policy, call->backend->head->token, &caller);
-    failed = kinf__policy_review(policy, call->verb.resource->kind, &caller, object, &err);
+    failed = kinf__access_policy_review(policy, call->verb.resource->kind, &caller, object, &err);
     if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(call->refusal);
     if (failed < 0)
@@ -574,14 +574,14 @@ int kinf__sim_admit(const struct kinf__request_head *head,
                     const struct kinf__attributes *attributes, struct kinf__refusal *refusal,
                     void *ctx)
 {
-    const struct kinf__policy *policy = kinf__sim_policy(ctx);
-    struct kinf__policy_user user;
+    const struct kinf__access_policy *policy = kinf__sim_policy(ctx);
+    struct kinf__access_policy_user user;
 
     if (policy == NULL)
         return 0;
     if (!identify(policy, head->token, &user))
         return kinf__refuse(refusal, 401, "Unauthorized", "Unauthorized");
-    return kinf__policy_allows(policy, &user, attributes)
+    return kinf__access_policy_allows(policy, &user, attributes)
                ? 0
                : kinf__access_refuse(refusal, attributes, user.name, "");
 }

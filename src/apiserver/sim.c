@@ -26,7 +26,7 @@
 
 struct kinf__sim {
     /* constant after creation */
-    const struct kinf__policy *policy;
+    const struct kinf__access_policy *policy;
     struct kinf__backend backend;
     struct kinf__server *server;
     struct kinf__schema *schema;
@@ -65,7 +65,7 @@ struct kinf__faults *kinf__sim_faults(struct kinf__sim *sim)
     return sim->faults;
 }
 
-const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim)
+const struct kinf__access_policy *kinf__sim_policy(const struct kinf__sim *sim)
 {
     return sim->policy;
 }

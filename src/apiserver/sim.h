@@ -13,7 +13,7 @@
 #include "serve/server.h"
 #include "fault/fault.h"
 #include "document/managed.h"
-#include "apiserver/policy.h"
+#include "apiserver/access_policy.h"
 #include "document/schema.h"
 #include "apiserver/store.h"
 
@@ -43,9 +43,9 @@ struct kinf__controller {
 };
 
 struct kinf__sim_options {
-    uint64_t seed;                         /* of uids, generated names and all that is random */
-    struct kinf__watchcache_limits limits; /* history and pages */
-    const struct kinf__policy *policy;     /* NULL: everybody may do everything; borrowed */
+    uint64_t seed;                            /* of uids, generated names and all that is random */
+    struct kinf__watchcache_limits limits;    /* history and pages */
+    const struct kinf__access_policy *policy; /* NULL: everybody may do everything; borrowed */
 };
 
 /* With the namespaces that every cluster has, and its API service. Nothing runs before start.
@@ -67,7 +67,7 @@ struct kinf__server *kinf__sim_server(struct kinf__sim *sim);
 struct kinf__store *kinf__sim_store(struct kinf__sim *sim);
 const struct kinf__schema *kinf__sim_schema(const struct kinf__sim *sim);
 struct kinf__faults *kinf__sim_faults(struct kinf__sim *sim);
-const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim);
+const struct kinf__access_policy *kinf__sim_policy(const struct kinf__sim *sim);
 /* Now, as objects say it: "2026-11-22T10:00:00Z". */
 void kinf__sim_time(char time[KINF__RFC3339_SIZE]);
 void kinf__sim_time_after(int64_t seconds, char time[KINF__RFC3339_SIZE]);

@@ -37,7 +37,7 @@ static _Atomic(bool) stop_asked, rotation_asked;
 /* All that runs; NULL: not there. */
 struct program {
     const struct kinf__sim_arguments *arguments;
-    struct kinf__policy *policy;
+    struct kinf__access_policy *policy;
     struct kinf__sim *sim;
     struct kinf__certificate *certificate;
     struct kinf__endpoint *endpoints[KINF__FLAG_MAX_VALUES];
@@ -97,7 +97,7 @@ static int make_sim(struct program *program, struct kinf_error *err)
     int failed = 0;
 
     if (arguments->policy_file != NULL)
-        failed = kinf__policy_read(arguments->policy_file, &program->policy, err);
+        failed = kinf__access_policy_read(arguments->policy_file, &program->policy, err);
     options.policy = program->policy;
     if (failed == 0)
         failed = kinf__sim_new(&options, &program->sim, err);
@@ -241,13 +241,13 @@ static int write_kubeconfig(const struct program *program, struct kinf_error *er
 {
     KINF__AUTO_FREE struct kinf__kubeconfig_user *users = NULL;
     struct kinf__kubeconfig_file file = { .url = first_http_url(program) };
-    struct kinf__policy_user user;
+    struct kinf__access_policy_user user;
     const char *token;
 
     if (program->certificate != NULL)
         file.authority_file = kinf__certificate_authority_file(program->certificate);
     while (program->policy != NULL &&
-           kinf__policy_get_user(program->policy, file.n_users, &user, &token)) {
+           kinf__access_policy_get_user(program->policy, file.n_users, &user, &token)) {
         struct kinf__kubeconfig_user *more = reallocarray(users, file.n_users + 1, sizeof *users);
 
         if (more == NULL)
@@ -336,7 +336,7 @@ static void stop(struct program *program)
         kinf__endpoint_free(program->endpoints[i]);
     kinf__sim_free(program->sim);
     kinf__certificate_free(program->certificate);
-    kinf__policy_free(program->policy);
+    kinf__access_policy_free(program->policy);
 }
 
 static int run(const struct kinf__sim_arguments *arguments, struct kinf_error *err)

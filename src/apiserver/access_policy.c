@@ -1,8 +1,8 @@
 /*
- * The policy file, and what its rules allow. Neighbours: policy_review.c answers reviews by it,
+ * The policy file, and what its rules allow. Neighbours: access_policy_review.c answers reviews by it,
  * yaml.c keeps the texts that all of it points into.
  */
-#include "apiserver/policy.h"
+#include "apiserver/access_policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "rest/secret.h"
-#include "apiserver/policy_priv.h"
+#include "apiserver/access_policy_priv.h"
 
 #define GROUP_MASTERS         "system:masters"
 #define GROUP_AUTHENTICATED   "system:authenticated"
@@ -39,7 +39,7 @@ static const char builtin_rules[] =
 
 /* Where reading is. */
 struct reading {
-    struct kinf__policy *policy;
+    struct kinf__access_policy *policy;
     const struct kinf__yaml *yaml;
     struct kinf_error *err;
 };
@@ -81,7 +81,7 @@ static int check_mapping(const struct reading *reading, const struct kinf__yaml_
 }
 
 static int read_user(const struct reading *reading, const struct kinf__yaml_node *node,
-                     struct kinf__policy_entry *entry)
+                     struct kinf__access_policy_entry *entry)
 {
     static const char *const keys[] = { "name", "token", "uid", "groups", NULL };
     const char **const texts[] = { &entry->name, &entry->token, &entry->uid };
@@ -108,7 +108,7 @@ static int read_user(const struct reading *reading, const struct kinf__yaml_node
 
 /* As the server has it for roles: a rule that could never apply is a mistake. */
 static int check_rule(const struct reading *reading, const struct kinf__yaml_node *node,
-                      const struct kinf__policy_rule *rule)
+                      const struct kinf__access_policy_rule *rule)
 {
     if (rule->users.n_items + rule->groups.n_items == 0)
         return complain(reading, node, "a rule needs users or groups");
@@ -126,7 +126,7 @@ static int check_rule(const struct reading *reading, const struct kinf__yaml_nod
 }
 
 static int read_rule(const struct reading *reading, const struct kinf__yaml_node *node,
-                     struct kinf__policy_rule *rule)
+                     struct kinf__access_policy_rule *rule)
 {
     static const char *const keys[] = { "users",           "groups",    "namespaces",
                                         "apiGroups",       "resources", "resourceNames",
@@ -143,14 +143,14 @@ static int read_rule(const struct reading *reading, const struct kinf__yaml_node
 
 static int read_users(const struct reading *reading, const struct kinf__yaml_node *root)
 {
-    struct kinf__policy *policy = reading->policy;
+    struct kinf__access_policy *policy = reading->policy;
     const struct kinf__yaml_node *node = NULL;
     int failed = kinf__yaml_read_sequence(reading->yaml, root, "users", &node, reading->err);
 
     if (failed < 0 || node == NULL)
         return failed;
     policy->users = calloc(node->n_items + 1, sizeof *policy->users);
-    policy->by_token = calloc(node->n_items + 1, sizeof(struct kinf__policy_entry *));
+    policy->by_token = calloc(node->n_items + 1, sizeof(struct kinf__access_policy_entry *));
     if (policy->users == NULL || policy->by_token == NULL)
         return kinf__error_no_memory(reading->err);
     for (size_t i = 0; failed == 0 && i < node->n_items; i++)
@@ -160,9 +160,9 @@ static int read_users(const struct reading *reading, const struct kinf__yaml_nod
 
 static int read_rules(const struct reading *reading, const struct kinf__yaml_node *root)
 {
-    struct kinf__policy *policy = reading->policy;
+    struct kinf__access_policy *policy = reading->policy;
     const struct kinf__yaml_node *node = NULL;
-    struct kinf__policy_rule *rules;
+    struct kinf__access_policy_rule *rules;
     int failed = kinf__yaml_read_sequence(reading->yaml, root, "rules", &node, reading->err);
 
     if (failed < 0 || node == NULL)
@@ -172,29 +172,29 @@ static int read_rules(const struct reading *reading, const struct kinf__yaml_nod
         return kinf__error_no_memory(reading->err);
     policy->rules = rules;
     for (size_t i = 0; failed == 0 && i < node->n_items; i++) {
-        rules[policy->n_rules] = (struct kinf__policy_rule){ 0 };
+        rules[policy->n_rules] = (struct kinf__access_policy_rule){ 0 };
         failed = read_rule(reading, node->items[i], &rules[policy->n_rules++]);
     }
     return failed;
 }
 
 /* Equal ones as in the file, so that the later one is complained about. */
-static int in_order(const struct kinf__policy_entry *left, const struct kinf__policy_entry *right,
-                    int order)
+static int in_order(const struct kinf__access_policy_entry *left,
+                    const struct kinf__access_policy_entry *right, int order)
 {
     return order != 0 ? order : (left > right) - (left < right);
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct kinf__policy_entry *const *left = a, *const *right = b;
+    const struct kinf__access_policy_entry *const *left = a, *const *right = b;
 
     return in_order(*left, *right, strcmp((*left)->name, (*right)->name));
 }
 
 static int compare_tokens(const void *a, const void *b)
 {
-    const struct kinf__policy_entry *const *left = a, *const *right = b;
+    const struct kinf__access_policy_entry *const *left = a, *const *right = b;
 
     return in_order(*left, *right, strcmp((*left)->token, (*right)->token));
 }
@@ -202,8 +202,8 @@ static int compare_tokens(const void *a, const void *b)
 /* A doubled name or token would be somebody's by chance. Leaves by_token sorted by its name. */
 static int sort_users(const struct reading *reading)
 {
-    struct kinf__policy *policy = reading->policy;
-    const struct kinf__policy_entry **sorted = policy->by_token;
+    struct kinf__access_policy *policy = reading->policy;
+    const struct kinf__access_policy_entry **sorted = policy->by_token;
     size_t n = policy->n_users;
 
     for (size_t i = 0; i < n; i++)
@@ -223,7 +223,7 @@ static int sort_users(const struct reading *reading)
     return 0;
 }
 
-static int read_policy(struct kinf__policy *policy, struct kinf_error *err)
+static int read_policy(struct kinf__access_policy *policy, struct kinf_error *err)
 {
     static const char *const keys[] = { "users", "rules", NULL };
     const struct reading reading = { policy, policy->yaml, err };
@@ -243,10 +243,10 @@ static int read_policy(struct kinf__policy *policy, struct kinf_error *err)
 }
 
 /* Consumes `take_yaml`. */
-static int new_policy(struct kinf__yaml *take_yaml, struct kinf__policy **ret_policy,
+static int new_policy(struct kinf__yaml *take_yaml, struct kinf__access_policy **ret_policy,
                       struct kinf_error *err)
 {
-    struct kinf__policy *policy = calloc(1, sizeof *policy);
+    struct kinf__access_policy *policy = calloc(1, sizeof *policy);
     int failed;
 
     if (policy == NULL) {
@@ -258,14 +258,15 @@ static int new_policy(struct kinf__yaml *take_yaml, struct kinf__policy **ret_po
     if (failed == 0)
         failed = read_policy(policy, err);
     if (failed < 0) {
-        kinf__policy_free(policy);
+        kinf__access_policy_free(policy);
         return failed;
     }
     *ret_policy = policy;
     return 0;
 }
 
-int kinf__policy_read(const char *file, struct kinf__policy **ret_policy, struct kinf_error *err)
+int kinf__access_policy_read(const char *file, struct kinf__access_policy **ret_policy,
+                             struct kinf_error *err)
 {
     struct kinf__yaml *yaml;
     int failed = kinf__yaml_read(file, &yaml, err);
@@ -273,8 +274,8 @@ int kinf__policy_read(const char *file, struct kinf__policy **ret_policy, struct
     return failed < 0 ? failed : new_policy(yaml, ret_policy, err);
 }
 
-int kinf__policy_parse(struct kinf_str text, const char *file, struct kinf__policy **ret_policy,
-                       struct kinf_error *err)
+int kinf__access_policy_parse(struct kinf_str text, const char *file,
+                              struct kinf__access_policy **ret_policy, struct kinf_error *err)
 {
     struct kinf__yaml *yaml;
     int failed = kinf__yaml_parse(text, file, &yaml, err);
@@ -282,7 +283,7 @@ int kinf__policy_parse(struct kinf_str text, const char *file, struct kinf__poli
     return failed < 0 ? failed : new_policy(yaml, ret_policy, err);
 }
 
-static void release_rule(struct kinf__policy_rule *rule)
+static void release_rule(struct kinf__access_policy_rule *rule)
 {
     struct kinf__words *const lists[] = { &rule->users,      &rule->groups,    &rule->namespaces,
                                           &rule->api_groups, &rule->resources, &rule->names,
@@ -292,7 +293,7 @@ static void release_rule(struct kinf__policy_rule *rule)
         free(lists[i]->items);
 }
 
-void kinf__policy_free(struct kinf__policy *policy)
+void kinf__access_policy_free(struct kinf__access_policy *policy)
 {
     if (policy == NULL)
         return;
@@ -310,14 +311,14 @@ void kinf__policy_free(struct kinf__policy *policy)
 
 /* --- users --- */
 
-static struct kinf__policy_user user_of(const struct kinf__policy_entry *entry)
+static struct kinf__access_policy_user user_of(const struct kinf__access_policy_entry *entry)
 {
-    return (struct kinf__policy_user){ entry->name, entry->uid, entry->groups.items,
-                                       entry->groups.n_items };
+    return (struct kinf__access_policy_user){ entry->name, entry->uid, entry->groups.items,
+                                              entry->groups.n_items };
 }
 
-bool kinf__policy_get_user(const struct kinf__policy *policy, size_t i,
-                           struct kinf__policy_user *ret_user, const char **ret_token)
+bool kinf__access_policy_get_user(const struct kinf__access_policy *policy, size_t i,
+                                  struct kinf__access_policy_user *ret_user, const char **ret_token)
 {
     if (i >= policy->n_users)
         return false;
@@ -329,20 +330,20 @@ bool kinf__policy_get_user(const struct kinf__policy *policy, size_t i,
 static int compare_to_token(const void *key, const void *item)
 {
     const struct kinf_str *token = key;
-    const struct kinf__policy_entry *const *entry = item;
+    const struct kinf__access_policy_entry *const *entry = item;
 
     return kinf_str_compare(*token, kinf_str_from((*entry)->token));
 }
 
-bool kinf__policy_find_token(const struct kinf__policy *policy, struct kinf_str token,
-                             struct kinf__policy_user *ret_user)
+bool kinf__access_policy_find_token(const struct kinf__access_policy *policy, struct kinf_str token,
+                                    struct kinf__access_policy_user *ret_user)
 {
     static const char *const admin_groups[] = { GROUP_MASTERS, GROUP_AUTHENTICATED };
-    const struct kinf__policy_entry *const *found = NULL;
+    const struct kinf__access_policy_entry *const *found = NULL;
 
     if (policy == NULL && token.len != 0) {
-        *ret_user = (struct kinf__policy_user){ "kubernetes-admin", "", admin_groups,
-                                                KINF__ARRAY_LEN(admin_groups) };
+        *ret_user = (struct kinf__access_policy_user){ "kubernetes-admin", "", admin_groups,
+                                                       KINF__ARRAY_LEN(admin_groups) };
         return true;
     }
     if (policy != NULL && policy->n_users != 0)
@@ -353,11 +354,11 @@ bool kinf__policy_find_token(const struct kinf__policy *policy, struct kinf_str 
     return found != NULL;
 }
 
-struct kinf__policy_user kinf__policy_anonymous(void)
+struct kinf__access_policy_user kinf__access_policy_anonymous(void)
 {
     static const char *const groups[] = { GROUP_UNAUTHENTICATED };
 
-    return (struct kinf__policy_user){ "system:anonymous", "", groups, 1 };
+    return (struct kinf__access_policy_user){ "system:anonymous", "", groups, 1 };
 }
 
 /* --- rules --- */
@@ -381,13 +382,13 @@ static bool has_word_or_all(const struct kinf__words *words, const char *text)
     return has_word(words, "*") || has_word(words, text);
 }
 
-bool kinf__policy_is_master(const struct kinf__policy_user *user)
+bool kinf__access_policy_is_master(const struct kinf__access_policy_user *user)
 {
     return has_text(user->groups, user->n_groups, GROUP_MASTERS);
 }
 
-bool kinf__policy_is_about(const struct kinf__policy_rule *rule,
-                           const struct kinf__policy_user *user)
+bool kinf__access_policy_is_about(const struct kinf__access_policy_rule *rule,
+                                  const struct kinf__access_policy_user *user)
 {
     if (has_word(&rule->users, user->name))
         return true;
@@ -398,7 +399,7 @@ bool kinf__policy_is_about(const struct kinf__policy_rule *rule,
     return false;
 }
 
-bool kinf__policy_is_in(const struct kinf__policy_rule *rule, const char *name_space)
+bool kinf__access_policy_is_in(const struct kinf__access_policy_rule *rule, const char *name_space)
 {
     return rule->namespaces.n_items == 0 ||
            (name_space[0] != '\0' && has_word(&rule->namespaces, name_space));
@@ -441,26 +442,27 @@ static bool has_path(const struct kinf__words *urls, const char *path)
     return false;
 }
 
-static bool is_allowed_by(const struct kinf__policy_rule *rule,
+static bool is_allowed_by(const struct kinf__access_policy_rule *rule,
                           const struct kinf__attributes *attributes)
 {
     if (!has_word_or_all(&rule->verbs, attributes->verb))
         return false;
     if (attributes->path[0] != '\0')
         return has_path(&rule->urls, attributes->path);
-    return kinf__policy_is_in(rule, attributes->name_space) &&
+    return kinf__access_policy_is_in(rule, attributes->name_space) &&
            has_word_or_all(&rule->api_groups, attributes->group) &&
            has_resource(&rule->resources, attributes) &&
            (rule->names.n_items == 0 || has_word(&rule->names, attributes->name));
 }
 
-bool kinf__policy_allows(const struct kinf__policy *policy, const struct kinf__policy_user *user,
-                         const struct kinf__attributes *attributes)
+bool kinf__access_policy_allows(const struct kinf__access_policy *policy,
+                                const struct kinf__access_policy_user *user,
+                                const struct kinf__attributes *attributes)
 {
-    if (policy == NULL || kinf__policy_is_master(user))
+    if (policy == NULL || kinf__access_policy_is_master(user))
         return true;
     for (size_t i = 0; i < policy->n_rules; i++) {
-        if (kinf__policy_is_about(&policy->rules[i], user) &&
+        if (kinf__access_policy_is_about(&policy->rules[i], user) &&
             is_allowed_by(&policy->rules[i], attributes))
             return true;
     }

@@ -2,7 +2,7 @@
  * The policy file: what is read and refused, what its rules allow, and how reviews are answered
  * (compared with kube-apiserver 1.37).
  */
-#include "apiserver/policy.h"
+#include "apiserver/access_policy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,23 +37,24 @@ static const char example[] = "users:\n"
                               "  nonResourceURLs: [/metrics, /debug/*]\n"
                               "  verbs: [get]\n";
 
-static struct kinf__policy *parse(const char *text)
+static struct kinf__access_policy *parse(const char *text)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf__policy *policy = NULL;
+    struct kinf__access_policy *policy = NULL;
 
-    if (kinf__policy_parse(kinf_str_from(text), "f", &policy, &err) < 0)
+    if (kinf__access_policy_parse(kinf_str_from(text), "f", &policy, &err) < 0)
         fail_msg("%s", err.message);
     return policy;
 }
 
-static struct kinf__policy_user user_of(const struct kinf__policy *policy, const char *token)
+static struct kinf__access_policy_user user_of(const struct kinf__access_policy *policy,
+                                               const char *token)
 {
-    struct kinf__policy_user user = { "", "", NULL, 0 };
+    struct kinf__access_policy_user user = { "", "", NULL, 0 };
 
     if (token == NULL)
-        return kinf__policy_anonymous();
-    assert_true(kinf__policy_find_token(policy, kinf_str_from(token), &user));
+        return kinf__access_policy_anonymous();
+    assert_true(kinf__access_policy_find_token(policy, kinf_str_from(token), &user));
     return user;
 }
 
@@ -61,8 +62,8 @@ static struct kinf__policy_user user_of(const struct kinf__policy *policy, const
 
 static void a_token_is_somebodys(void **state)
 {
-    struct kinf__policy *policy = parse(example);
-    struct kinf__policy_user user = user_of(policy, "alice-token");
+    struct kinf__access_policy *policy = parse(example);
+    struct kinf__access_policy_user user = user_of(policy, "alice-token");
     const char *token;
 
     (void)state;
@@ -72,23 +73,23 @@ static void a_token_is_somebodys(void **state)
     assert_string_equal(user.groups[0], "developers");
     assert_string_equal(user.groups[1], "system:authenticated");
     assert_string_equal(user_of(policy, "bob-token").uid, "b-1");
-    assert_false(kinf__policy_find_token(policy, KINF_STR("alice-toke"), &user));
-    assert_false(kinf__policy_find_token(policy, KINF_STR(""), &user));
-    assert_true(kinf__policy_get_user(policy, 2, &user, &token));
+    assert_false(kinf__access_policy_find_token(policy, KINF_STR("alice-toke"), &user));
+    assert_false(kinf__access_policy_find_token(policy, KINF_STR(""), &user));
+    assert_true(kinf__access_policy_get_user(policy, 2, &user, &token));
     assert_string_equal(user.name, "root");
     assert_string_equal(token, "root-token");
-    assert_false(kinf__policy_get_user(policy, 3, &user, &token));
-    kinf__policy_free(policy);
+    assert_false(kinf__access_policy_get_user(policy, 3, &user, &token));
+    kinf__access_policy_free(policy);
 }
 
 static void without_a_policy_every_token_is_the_administrators(void **state)
 {
-    struct kinf__policy_user user = user_of(NULL, "whatever");
+    struct kinf__access_policy_user user = user_of(NULL, "whatever");
 
     (void)state;
     assert_string_equal(user.name, "kubernetes-admin");
     assert_string_equal(user.groups[0], "system:masters");
-    assert_false(kinf__policy_find_token(NULL, KINF_STR(""), &user));
+    assert_false(kinf__access_policy_find_token(NULL, KINF_STR(""), &user));
 }
 
 static void what_is_wrong_has_a_place(void **state)
@@ -127,9 +128,9 @@ static void what_is_wrong_has_a_place(void **state)
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
         struct kinf_error err = KINF_ERROR_INIT;
-        struct kinf__policy *policy = NULL;
+        struct kinf__access_policy *policy = NULL;
 
-        assert_true(kinf__policy_parse(kinf_str_from(rows[i].text), "f", &policy, &err) < 0);
+        assert_true(kinf__access_policy_parse(kinf_str_from(rows[i].text), "f", &policy, &err) < 0);
         assert_string_equal(err.message, rows[i].message);
         assert_null(policy);
     }
@@ -137,19 +138,19 @@ static void what_is_wrong_has_a_place(void **state)
 
 static void an_empty_file_allows_what_everybody_may(void **state)
 {
-    struct kinf__policy *policy = parse("");
+    struct kinf__access_policy *policy = parse("");
 
     (void)state;
-    kinf__policy_free(policy);
-    assert_int_equal(kinf__policy_read("/no/such/file", &policy, NULL), KINF_ERR_CONFIG);
+    kinf__access_policy_free(policy);
+    assert_int_equal(kinf__access_policy_read("/no/such/file", &policy, NULL), KINF_ERR_CONFIG);
 }
 
 /* --- rules --- */
 
 /* "verb group resource/subresource namespace name", "-" for nothing; or "verb /path". */
-static bool allows(const struct kinf__policy *policy, const char *token, const char *what)
+static bool allows(const struct kinf__access_policy *policy, const char *token, const char *what)
 {
-    struct kinf__policy_user user = user_of(policy, token);
+    struct kinf__access_policy_user user = user_of(policy, token);
     char parts[5][32] = { "" }, *subresource;
     int n =
         sscanf(what, "%31s %31s %31s %31s %31s", parts[0], parts[1], parts[2], parts[3], parts[4]);
@@ -163,7 +164,7 @@ static bool allows(const struct kinf__policy *policy, const char *token, const c
     attributes.verb = parts[0];
     if (n == 2) {
         attributes.path = parts[1];
-        return kinf__policy_allows(policy, &user, &attributes);
+        return kinf__access_policy_allows(policy, &user, &attributes);
     }
     subresource = strchr(parts[2], '/');
     if (subresource != NULL) {
@@ -174,7 +175,7 @@ static bool allows(const struct kinf__policy *policy, const char *token, const c
     attributes.resource = parts[2];
     attributes.name_space = parts[3];
     attributes.name = parts[4];
-    return kinf__policy_allows(policy, &user, &attributes);
+    return kinf__access_policy_allows(policy, &user, &attributes);
 }
 
 static void rules_allow_what_they_say(void **state)
@@ -223,7 +224,7 @@ static void rules_allow_what_they_say(void **state)
         { "alice-token", "create authentication.k8s.io selfsubjectreviews", true },
         { NULL, "create authentication.k8s.io selfsubjectreviews", false },
     };
-    struct kinf__policy *policy = parse(example);
+    struct kinf__access_policy *policy = parse(example);
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
@@ -231,21 +232,21 @@ static void rules_allow_what_they_say(void **state)
             fail_msg("%s: %s", rows[i].token != NULL ? rows[i].token : "nobody", rows[i].what);
         assert_true(allows(NULL, rows[i].token, rows[i].what));
     }
-    kinf__policy_free(policy);
+    kinf__access_policy_free(policy);
 }
 
 /* --- reviews --- */
 
 /* The answer's status as JSON, or its error. */
-static int review(const struct kinf__policy *policy, const char *kind, const char *token,
+static int review(const struct kinf__access_policy *policy, const char *kind, const char *token,
                   const char *body, struct kinf__buffer *status, struct kinf_error *err)
 {
-    struct kinf__policy_user caller = user_of(policy, token);
+    struct kinf__access_policy_user caller = user_of(policy, token);
     KINF__AUTO_DOC *tree = NULL;
     int failed = kinf__doc_parse(kinf_str_from(body), &tree, err);
 
     if (failed == 0)
-        failed = kinf__policy_review(policy, kind, &caller, tree, err);
+        failed = kinf__access_policy_review(policy, kind, &caller, tree, err);
     if (failed < 0)
         return failed;
     if (kinf__doc_print(kinf__doc_get(tree, "status"), status) < 0 ||
@@ -254,8 +255,8 @@ static int review(const struct kinf__policy *policy, const char *kind, const cha
     return 0;
 }
 
-static void assert_status(const struct kinf__policy *policy, const char *kind, const char *token,
-                          const char *body, const char *expected)
+static void assert_status(const struct kinf__access_policy *policy, const char *kind,
+                          const char *token, const char *body, const char *expected)
 {
     KINF__AUTO_BUFFER status = KINF__BUFFER_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
@@ -277,7 +278,7 @@ static void assert_refused(const char *kind, const char *body, int code, const c
 
 static void tokens_are_reviewed(void **state)
 {
-    struct kinf__policy *policy = parse(example);
+    struct kinf__access_policy *policy = parse(example);
     static const char unknown[] = "{\"user\":{},\"error\":\"invalid bearer token\"}";
 
     (void)state;
@@ -296,12 +297,12 @@ static void tokens_are_reviewed(void **state)
                   "\"groups\":[\"system:authenticated\"]},"
                   "\"audiences\":[\"https://kubernetes.default.svc\"]}");
     assert_refused("TokenReview", "{}", 400, "token is required for TokenReview in authentication");
-    kinf__policy_free(policy);
+    kinf__access_policy_free(policy);
 }
 
 static void access_is_reviewed(void **state)
 {
-    struct kinf__policy *policy = parse(example);
+    struct kinf__access_policy *policy = parse(example);
     static const char yes[] = "{\"allowed\":true}", no[] = "{\"allowed\":false}";
 
     (void)state;
@@ -333,7 +334,7 @@ static void access_is_reviewed(void **state)
                   "\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"pods\","
                   "\"namespace\":\"shop\"}}}",
                   yes);
-    kinf__policy_free(policy);
+    kinf__access_policy_free(policy);
 }
 
 static void what_the_server_refuses_to_review_is_refused(void **state)
@@ -368,13 +369,13 @@ static void what_the_server_refuses_to_review_is_refused(void **state)
 
 static void callers_are_told_who_they_are(void **state)
 {
-    struct kinf__policy *policy = parse(example);
+    struct kinf__access_policy *policy = parse(example);
 
     (void)state;
     assert_status(policy, "SelfSubjectReview", "bob-token", "{}",
                   "{\"userInfo\":{\"username\":\"bob\",\"uid\":\"b-1\","
                   "\"groups\":[\"system:authenticated\"]}}");
-    kinf__policy_free(policy);
+    kinf__access_policy_free(policy);
 }
 
 static void callers_are_told_what_they_may(void **state)
@@ -386,7 +387,7 @@ static void callers_are_told_what_they_may(void **state)
     static const char health[] =
         "{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/healthz\",\"/livez\",\"/readyz\","
         "\"/version\",\"/version/\"]}";
-    struct kinf__policy *policy = parse(example);
+    struct kinf__access_policy *policy = parse(example);
     KINF__AUTO_BUFFER status = KINF__BUFFER_INIT;
     char expected[512];
 
@@ -408,7 +409,7 @@ static void callers_are_told_what_they_may(void **state)
                             "{\"spec\":{\"namespace\":\"other\"}}", &status, NULL),
                      0);
     assert_null(strstr(status.bytes, "pods"));
-    kinf__policy_free(policy);
+    kinf__access_policy_free(policy);
 }
 
 static void out_of_memory_is_an_ordinary_error(void **state)
@@ -429,17 +430,17 @@ static void out_of_memory_is_an_ordinary_error(void **state)
     for (size_t n = 1, i = 0; i < KINF__ARRAY_LEN(rows); n++) {
         KINF__AUTO_BUFFER status = KINF__BUFFER_INIT;
         struct kinf_error err = KINF_ERROR_INIT;
-        struct kinf__policy *policy = NULL;
+        struct kinf__access_policy *policy = NULL;
         bool did_fail;
         int failed;
 
         test_fail_allocation(n);
-        failed = kinf__policy_parse(kinf_str_from(example), "f", &policy, &err);
+        failed = kinf__access_policy_parse(kinf_str_from(example), "f", &policy, &err);
         if (failed == 0)
             failed = review(policy, rows[i].kind, "alice-token", rows[i].body, &status, &err);
         did_fail = test_allocation_failed();
         assert_int_equal(failed == KINF_ERR_NO_MEMORY, did_fail);
-        kinf__policy_free(policy);
+        kinf__access_policy_free(policy);
         if (!did_fail) {
             n = 0;
             i++;

@@ -1,7 +1,7 @@
 /*
- * Reviews. Neighbours: policy.c has the users and the rules.
+ * Reviews. Neighbours: access_policy.c has the users and the rules.
  */
-#include "apiserver/policy.h"
+#include "apiserver/access_policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "json/quote.h"
-#include "apiserver/policy_priv.h"
+#include "apiserver/access_policy_priv.h"
 #include "apiserver/sim.h"
 #include "document/tree.h"
 
@@ -36,7 +36,7 @@ static struct cJSON *new_texts(const char *const *items, size_t n_items)
 }
 
 /* With username, uid and groups, as far as there are any. */
-static struct cJSON *new_user(const struct kinf__policy_user *user)
+static struct cJSON *new_user(const struct kinf__access_policy_user *user)
 {
     KINF__AUTO_DOC *tree = cJSON_CreateObject();
 
@@ -58,12 +58,12 @@ static bool is_for_us(const struct cJSON *spec)
            kinf__doc_has_text(audiences, AUDIENCE);
 }
 
-static int review_token(const struct kinf__policy *policy, struct cJSON *review,
+static int review_token(const struct kinf__access_policy *policy, struct cJSON *review,
                         struct kinf_error *err)
 {
     static const char *const audiences[] = { AUDIENCE };
     const char *token = kinf__doc_text(review, "spec", "token", NULL);
-    struct kinf__policy_user user;
+    struct kinf__access_policy_user user;
     struct cJSON *status;
 
     if (token[0] == '\0')
@@ -72,7 +72,7 @@ static int review_token(const struct kinf__policy *policy, struct cJSON *review,
         return kinf__error_no_memory(err);
     status = kinf__doc_get(review, "status");
     if (is_for_us(kinf__doc_get(review, "spec")) &&
-        kinf__policy_find_token(policy, kinf_str_from(token), &user)) {
+        kinf__access_policy_find_token(policy, kinf_str_from(token), &user)) {
         if (kinf__doc_set(status, "authenticated", cJSON_CreateTrue()) < 0 ||
             kinf__doc_set(status, "user", new_user(&user)) < 0 ||
             kinf__doc_set(status, "audiences", new_texts(audiences, 1)) < 0)
@@ -84,7 +84,7 @@ static int review_token(const struct kinf__policy *policy, struct cJSON *review,
     return 0;
 }
 
-static int review_self(const struct kinf__policy_user *caller, struct cJSON *review,
+static int review_self(const struct kinf__access_policy_user *caller, struct cJSON *review,
                        struct kinf_error *err)
 {
     struct cJSON *metadata = kinf__doc_object(review, "metadata"), *status;
@@ -230,7 +230,7 @@ static struct kinf__attributes attributes_of(const struct access *access)
 
 /* Whom the spec names; *groups is to be freed. */
 static int subject_of(const struct cJSON *spec, const char ***groups,
-                      struct kinf__policy_user *ret_user)
+                      struct kinf__access_policy_user *ret_user)
 {
     const struct cJSON *list = kinf__doc_get(spec, "groups"), *group;
     size_t n = 0;
@@ -243,18 +243,18 @@ static int subject_of(const struct cJSON *spec, const char ***groups,
         if (cJSON_IsString(group))
             (*groups)[n++] = group->valuestring;
     }
-    *ret_user = (struct kinf__policy_user){ kinf__doc_text(spec, "user", NULL),
-                                            kinf__doc_text(spec, "uid", NULL), *groups, n };
+    *ret_user = (struct kinf__access_policy_user){ kinf__doc_text(spec, "user", NULL),
+                                                   kinf__doc_text(spec, "uid", NULL), *groups, n };
     return 0;
 }
 
-static int review_access(const struct kinf__policy *policy, enum access_kind kind,
-                         const struct kinf__policy_user *caller, struct cJSON *review,
+static int review_access(const struct kinf__access_policy *policy, enum access_kind kind,
+                         const struct kinf__access_policy_user *caller, struct cJSON *review,
                          struct kinf_error *err)
 {
     const struct access access = access_of(kind, review);
     KINF__AUTO_FREE const char **groups = NULL;
-    struct kinf__policy_user user = *caller;
+    struct kinf__access_policy_user user = *caller;
     struct kinf__attributes attributes;
     struct cJSON *status;
     int failed = check_access(&access, err);
@@ -267,7 +267,7 @@ static int review_access(const struct kinf__policy *policy, enum access_kind kin
     status = cJSON_CreateObject();
     if (kinf__doc_set(review, "status", status) < 0 ||
         kinf__doc_set(status, "allowed",
-                      cJSON_CreateBool(kinf__policy_allows(policy, &user, &attributes))) < 0)
+                      cJSON_CreateBool(kinf__access_policy_allows(policy, &user, &attributes))) < 0)
         return kinf__error_no_memory(err);
     return 0;
 }
@@ -282,7 +282,7 @@ static int set_words(struct cJSON *object, const char *name, const struct kinf__
 }
 
 /* One rule as an object: of resources, or of paths. */
-static struct cJSON *new_rule(const struct kinf__policy_rule *rule)
+static struct cJSON *new_rule(const struct kinf__access_policy_rule *rule)
 {
     KINF__AUTO_DOC *tree = cJSON_CreateObject();
 
@@ -295,32 +295,34 @@ static struct cJSON *new_rule(const struct kinf__policy_rule *rule)
     return KINF__TAKE(tree);
 }
 
-static int add_rules(const struct kinf__policy *policy, const struct kinf__policy_user *user,
-                     const char *name_space, struct cJSON *resources, struct cJSON *paths)
+static int add_rules(const struct kinf__access_policy *policy,
+                     const struct kinf__access_policy_user *user, const char *name_space,
+                     struct cJSON *resources, struct cJSON *paths)
 {
     const char *every[] = { "*" };
     const struct kinf__words all = { every, 1 };
-    const struct kinf__policy_rule all_resources = { .verbs = all,
-                                                     .api_groups = all,
-                                                     .resources = all },
-                                   all_paths = { .verbs = all, .urls = all };
+    const struct kinf__access_policy_rule all_resources = { .verbs = all,
+                                                            .api_groups = all,
+                                                            .resources = all },
+                                          all_paths = { .verbs = all, .urls = all };
     int failed = 0;
 
-    if ((policy == NULL || kinf__policy_is_master(user)) &&
+    if ((policy == NULL || kinf__access_policy_is_master(user)) &&
         (kinf__doc_append(resources, new_rule(&all_resources)) < 0 ||
          kinf__doc_append(paths, new_rule(&all_paths)) < 0))
         return KINF_ERR_NO_MEMORY;
     for (size_t i = 0; failed == 0 && policy != NULL && i < policy->n_rules; i++) {
-        const struct kinf__policy_rule *rule = &policy->rules[i];
+        const struct kinf__access_policy_rule *rule = &policy->rules[i];
 
-        if (kinf__policy_is_about(rule, user) && kinf__policy_is_in(rule, name_space))
+        if (kinf__access_policy_is_about(rule, user) && kinf__access_policy_is_in(rule, name_space))
             failed = kinf__doc_append(rule->urls.n_items != 0 ? paths : resources, new_rule(rule));
     }
     return failed;
 }
 
-static int review_rules(const struct kinf__policy *policy, const struct kinf__policy_user *caller,
-                        struct cJSON *review, struct kinf_error *err)
+static int review_rules(const struct kinf__access_policy *policy,
+                        const struct kinf__access_policy_user *caller, struct cJSON *review,
+                        struct kinf_error *err)
 {
     const char *name_space = kinf__doc_text(review, "spec", "namespace", NULL);
     struct cJSON *status;
@@ -339,9 +341,9 @@ static int review_rules(const struct kinf__policy *policy, const struct kinf__po
     return kinf__doc_set(review, "spec", cJSON_CreateObject()) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-int kinf__policy_review(const struct kinf__policy *policy, const char *kind,
-                        const struct kinf__policy_user *caller, struct cJSON *review,
-                        struct kinf_error *err)
+int kinf__access_policy_review(const struct kinf__access_policy *policy, const char *kind,
+                               const struct kinf__access_policy_user *caller, struct cJSON *review,
+                               struct kinf_error *err)
 {
     if (strcmp(kind, "TokenReview") == 0)
         return review_token(policy, review, err);
