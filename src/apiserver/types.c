@@ -3,8 +3,6 @@
  */
 #include "apiserver/types.h"
 
-#include <string.h>
-
 #include "base/compiler.h"
 
 const struct kinf__builtin kinf__builtins[] = {
@@ -99,18 +97,6 @@ const struct kinf__builtin kinf__builtins[] = {
 };
 
 const size_t kinf__n_builtins = KINF__ARRAY_LEN(kinf__builtins);
-
-bool kinf__has_word(const char *words, const char *word)
-{
-    size_t len = strlen(word);
-
-    for (const char *at = words; *at != '\0'; at += strcspn(at, ",")) {
-        at += *at == ',';
-        if (strcspn(at, ",") == len && memcmp(at, word, len) == 0)
-            return len != 0;
-    }
-    return false;
-}
 
 bool kinf__has_verb(const char *verbs, const char *verb)
 {

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One row; lists are separated by commas, "" is none. */
+#include "rest/discovery.h"
+
+/* One row; lists are as kinf__has_word() reads them, "" is none. */
 struct kinf__builtin {
     const char *group; /* "" for the core group */
     const char *version;
@@ -27,8 +29,6 @@ struct kinf__builtin {
 extern const struct kinf__builtin kinf__builtins[];
 extern const size_t kinf__n_builtins;
 
-/* Whether a list of words that are separated by commas has this one. */
-bool kinf__has_word(const char *words, const char *word);
 /* Whether a row's verbs, or a resource's, have this one. */
 bool kinf__has_verb(const char *verbs, const char *verb);
 

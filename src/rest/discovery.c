@@ -335,7 +335,7 @@ int kinf__discovery_read_all(struct kinf__discovery *table,
 
 /* --- one version's resources --- */
 
-bool kinf__discovery_has_word(const char *words, const char *word)
+bool kinf__has_word(const char *words, const char *word)
 {
     size_t len;
 
@@ -363,7 +363,7 @@ static const struct kinf__discovery_resource *find_resource(
             return at;
         if (found == NULL &&
             (strcasecmp(at->singular, name) == 0 || strcasecmp(at->kind, name) == 0 ||
-             kinf__discovery_has_word(at->short_names, name)))
+             kinf__has_word(at->short_names, name)))
             found = at;
     }
     return found;
@@ -382,8 +382,7 @@ static int find_in_version(const struct search *search, struct kinf__discovery_v
     found = find_resource(version, search->resource);
     if (found == NULL)
         return KINF_ERR_NOT_FOUND;
-    if (!kinf__discovery_has_word(found->verbs, "list") ||
-        !kinf__discovery_has_word(found->verbs, "watch"))
+    if (!kinf__has_word(found->verbs, "list") || !kinf__has_word(found->verbs, "watch"))
         return kinf__error_set(err, KINF_ERR_UNSUPPORTED,
                                "the resource '%s' cannot be listed and watched", found->name);
     return kinf_type_intern(version->group, version->name, found->kind, found->name,

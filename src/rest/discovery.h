@@ -34,7 +34,7 @@ struct kinf__discovery_resource {
 };
 
 /* Whether `word` is one of those that commas separate. */
-bool kinf__discovery_has_word(const char *words, const char *word);
+bool kinf__has_word(const char *words, const char *word);
 
 enum kinf__discovery_state {
     KINF__DISCOVERY_LISTED, /* its resources are not asked for yet */

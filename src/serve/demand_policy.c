@@ -40,9 +40,9 @@ static bool is_among(const char *const *patterns, size_t n_patterns, const char 
 
 static const char *unfit(const char *verbs)
 {
-    if (!kinf__discovery_has_word(verbs, "list"))
+    if (!kinf__has_word(verbs, "list"))
         return "the API server offers no list of it";
-    return kinf__discovery_has_word(verbs, "watch") ? NULL : "the API server offers no watch of it";
+    return kinf__has_word(verbs, "watch") ? NULL : "the API server offers no watch of it";
 }
 
 /* OpenShift's, and Rancher's: a cache would show everybody what it was shown itself. */

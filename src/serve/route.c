@@ -167,8 +167,7 @@ static bool has_verb(const struct kinf__catalog_entry *entry, const struct kinf_
         (*request->subresource == '\0' && request->verb != KINF__VERB_DELETE &&
          request->verb != KINF__VERB_DELETE_COLLECTION && is_list != creates))
         return false;
-    return kinf__discovery_has_word(entry->resource.verbs,
-                                    kinf__request_verb_to_string(request->verb));
+    return kinf__has_word(entry->resource.verbs, kinf__request_verb_to_string(request->verb));
 }
 
 /* --- which source --- */
