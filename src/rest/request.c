@@ -20,6 +20,7 @@
 #include "object/object.h"
 #include "rest/client.h"
 #include "rest/http.h"
+#include "rest/secret.h"
 #include "rest/url.h"
 
 #define MAX_RESPONSE_BYTES ((size_t)256 << 20)
@@ -131,9 +132,7 @@ bool kinf__retry_may(const char *method, const struct kinf_error *err, unsigned 
 
 static int64_t left_ms(int64_t deadline_ms)
 {
-    int64_t now_ms = kinf__clock_now_ms();
-
-    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+    return kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms);
 }
 
 static int wait(const struct asker *asker, int64_t wait_ms, struct kinf_error *err)
@@ -470,23 +469,7 @@ int kinf__request_over(struct kinf_client *client, struct kinf__http *http,
  * meant. */
 static bool is_target(const char *text)
 {
-    if (*text != '/')
-        return false;
-    for (; *text != '\0'; text++) {
-        if (*text <= ' ' || *text >= '\x7f' || *text == '#')
-            return false;
-    }
-    return true;
-}
-
-/* A line end would begin another header. */
-static bool is_header_value(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == '\x7f')
-            return false;
-    }
-    return true;
+    return *text == '/' && kinf__is_token(text) && strchr(text, '#') == NULL;
 }
 
 int kinf_client_request_raw(struct kinf_client *client, const char *method, const char *target,
@@ -513,7 +496,7 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
                                "the target '%s' does not begin with '/', or has bytes that have to "
                                "be escaped",
                                target);
-    if (content_type != NULL && !is_header_value(content_type))
+    if (content_type != NULL && !kinf__is_one_line(content_type))
         return kinf__error_set(err, KINF_ERR_INVALID, "the content type is no header's value");
     return ask(&asker, &http, 0, 0, ret_response, err);
 }
