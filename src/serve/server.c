@@ -516,12 +516,12 @@ void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog 
     kinf__catalog_free(old);
 }
 
-void kinf__server_status(struct kinf__server *server, struct kinf__server_status *ret_status)
+size_t kinf__server_n_exchanges(struct kinf__server *server)
 {
+    size_t n_exchanges;
+
     kinf__mutex_lock(&server->lock);
-    ret_status->n_sources = server->n_sources;
-    ret_status->n_exchanges = server->n_exchanges;
-    ret_status->n_requests = server->n_requests;
-    ret_status->n_refused = server->n_refused;
+    n_exchanges = server->n_exchanges;
     kinf__mutex_unlock(&server->lock);
+    return n_exchanges;
 }

@@ -124,10 +124,7 @@ void serve_expect_all(const struct serve_fixture *f, const struct serve_expected
 
 size_t serve_n_under_way(const struct serve_fixture *f)
 {
-    struct kinf__server_status status;
-
-    kinf__server_status(f->served.server, &status);
-    return status.n_exchanges;
+    return kinf__server_n_exchanges(f->served.server);
 }
 
 void serve_wait_until_under_way(const struct serve_fixture *f, size_t n)

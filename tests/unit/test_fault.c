@@ -605,14 +605,6 @@ static void nothing_is_answered_for_ever(void **state)
     }
 }
 
-static size_t n_exchanges(struct fixture *f)
-{
-    struct kinf__server_status status;
-
-    kinf__server_status(f->server, &status);
-    return status.n_exchanges;
-}
-
 static void who_waits_in_vain_may_leave(void **state)
 {
     static const char *const lines[] = { "* pods hang", "* pods hang late", "* pods stall after=3",
@@ -627,9 +619,9 @@ static void who_waits_in_vain_may_leave(void **state)
         assert_int_equal(reply.ending, ENDING_SILENT);
         assert_int_equal(kinf__faults_remove(f->faults, id), 0);
     }
-    while (n_exchanges(f) != 0 && kinf__clock_now_ms() < deadline_ms)
+    while (kinf__server_n_exchanges(f->server) != 0 && kinf__clock_now_ms() < deadline_ms)
         poll(NULL, 0, 5);
-    assert_int_equal(n_exchanges(f), 0);
+    assert_int_equal(kinf__server_n_exchanges(f->server), 0);
 }
 
 /* tear_down() looks at the clock. */
@@ -650,7 +642,7 @@ static void a_stop_is_not_held_up(void **state)
         release(&reply);
         assert_int_equal(kinf__faults_remove(f->faults, id), 0);
     }
-    assert_int_equal(n_exchanges(f), KINF__ARRAY_LEN(lines));
+    assert_int_equal(kinf__server_n_exchanges(f->server), KINF__ARRAY_LEN(lines));
 }
 
 static void connections_are_dropped(void **state)
