@@ -193,21 +193,26 @@ static bool needs_elector(struct kinf_controller *controller)
 /* Where a stop would wait for itself, or could not wait for the callbacks of its handlers. */
 static bool is_in_a_callback(struct kinf_controller *controller)
 {
-    return kinf__controller_is_inside(controller) || kinf__callback_owner() != NULL ||
+    return kinf__callback_owner() != NULL ||
            (needs_elector(controller) && kinf__elector_is_inside(controller->options.elector));
 }
 
 int kinf_controller_stop(struct kinf_controller *controller, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, controller);
-    if (is_in_a_callback(controller))
+
+    struct kinf__callback_wait wait;
+
+    if (is_in_a_callback(controller) ||
+        !kinf__callback_begin_wait_of(&wait, kinf__controller_inside(), controller))
         return kinf__misuse(err, KINF_ERR_STATE,
                             "a controller is not stopped from a callback of its own, of its "
-                            "elector, or of an informer");
+                            "elector, of an informer, or of a controller that it waits for");
     kinf__mutex_lock(&controller->lock);
     while (controller->life == KINF__CONTROLLER_STARTING ||
            controller->life == KINF__CONTROLLER_STOPPING)
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock, KINF__NEVER_MS);
+    kinf__callback_end_wait(&wait);
     if (controller->life == KINF__CONTROLLER_RUNNING)
         end_all(controller);
     controller->life = KINF__CONTROLLER_STOPPED;

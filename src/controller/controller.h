@@ -149,10 +149,6 @@ int64_t kinf__controller_due_ms(struct kinf_controller *controller);
 
 /* --- triggers.c --- */
 
-/* While a thread runs callbacks of a controller, it is this one. */
-const struct kinf_controller *kinf__controller_enter(const struct kinf_controller *controller);
-bool kinf__controller_is_inside(const struct kinf_controller *controller);
-
 /* Appends one. `map` NULL: of the objects themselves. Errors: as kinf_controller_watch(). */
 KINF_MUST_CHECK int kinf__trigger_add(struct kinf_controller *controller,
                                       struct kinf_informer *informer, kinf_map_cb *map, void *ctx,
@@ -178,6 +174,8 @@ void kinf__reconcile(struct kinf__worker *worker, const char *key);
 
 /* --- finalizer.c --- */
 
+/* Whose reconcile or cleanup this thread runs; NULL: nobody's. */
+const struct kinf_controller *kinf__controller_inside(void);
 /* Where it is in metadata.finalizers; -1: it is not. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__finalizer_find(const struct kinf_object *object, const char *finalizer,
                                          int64_t *ret_i, bool *ret_has_list);

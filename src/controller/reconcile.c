@@ -21,15 +21,22 @@
 
 /* --- callbacks --- */
 
+static _Thread_local const struct kinf_controller *inside;
+
+const struct kinf_controller *kinf__controller_inside(void)
+{
+    return inside;
+}
+
 static int run(struct kinf_call *call, kinf_reconcile_cb *callback,
                enum kinf__controller_count count, struct kinf_error *err)
 {
-    const struct kinf_controller *before = kinf__controller_enter(call->controller);
     int rc;
 
     kinf__count(call->controller, count);
+    inside = call->controller;
     rc = callback(call, call->controller->options.ctx, err);
-    kinf__controller_enter(before);
+    inside = NULL;
     if (rc > 0)
         rc = kinf__error_set(err, KINF_ERR_INVALID, "the callback returned %d, which is no error",
                              rc);

@@ -25,23 +25,6 @@ struct kinf_keys {
     bool is_first_list;
 };
 
-/* --- whose callbacks a thread runs --- */
-
-static _Thread_local const struct kinf_controller *inside;
-
-const struct kinf_controller *kinf__controller_enter(const struct kinf_controller *controller)
-{
-    const struct kinf_controller *before = inside;
-
-    inside = controller;
-    return before;
-}
-
-bool kinf__controller_is_inside(const struct kinf_controller *controller)
-{
-    return inside == controller;
-}
-
 /* --- keys --- */
 
 static bool pause_for_memory(struct kinf_controller *controller)
@@ -72,16 +55,10 @@ int kinf_keys_add(struct kinf_keys *keys, const char *key)
 
 static int map(const struct kinf_object *object, struct kinf_keys *keys)
 {
-    struct kinf__trigger *trigger = keys->trigger;
-    const struct kinf_controller *before;
-    int failed;
+    const struct kinf__trigger *trigger = keys->trigger;
 
-    if (trigger->map == NULL)
-        return kinf_keys_add(keys, kinf_object_key(object));
-    before = kinf__controller_enter(trigger->controller);
-    failed = trigger->map(object, keys, trigger->map_ctx);
-    kinf__controller_enter(before);
-    return failed;
+    return trigger->map == NULL ? kinf_keys_add(keys, kinf_object_key(object))
+                                : trigger->map(object, keys, trigger->map_ctx);
 }
 
 static void add_keys(const struct kinf_object *object, struct kinf_keys *keys)

@@ -1,7 +1,7 @@
 /*
  * Marks of threads, and the waits between owners. Neighbours: listener.c and pop_loop.c
- * mark their threads, the indexer the one that adds an index; informer.c, factory.c and namespaces.c
- * ask.
+ * mark their threads, the indexer the one that adds an index; informer.c, factory.c, namespaces.c and
+ * the controller ask.
  *
  * Invariant: the waits of the list have no cycle, since one that would close a cycle is refused.
  */
@@ -66,15 +66,21 @@ void kinf__callback_add_part(struct kinf__callback_wait *wait, const void *whole
 
 bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target)
 {
-    const void *owner = kinf__callback_owner(), *adding_for = kinf__indexer_adding_for();
+    return kinf__callback_begin_wait_of(wait, kinf__callback_owner(), target);
+}
+
+bool kinf__callback_begin_wait_of(struct kinf__callback_wait *wait, const void *waiter,
+                                  const void *target)
+{
+    const void *adding_for = kinf__indexer_adding_for();
     bool may_wait = true;
 
-    *wait = (struct kinf__callback_wait){ .waiter = owner, .target = target };
+    *wait = (struct kinf__callback_wait){ .waiter = waiter, .target = target };
     kinf__list_init(&wait->node);
-    if (owner == NULL)
+    if (waiter == NULL)
         return true;
     kinf__mutex_lock(&waits_lock);
-    may_wait = !waits_for_locked(target, owner) &&
+    may_wait = !waits_for_locked(target, waiter) &&
                (adding_for == NULL || !waits_for_locked(target, adding_for));
     if (may_wait)
         kinf__list_push_back(&waits, &wait->node);

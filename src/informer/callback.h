@@ -5,7 +5,8 @@
  * An owner is an informer, or several namespaces as one. A thread that runs its user code (handlers,
  * transform, index functions, on_watch_error) marks itself. One that adds an index to an owner's
  * store runs its index function, too: of that the indexer tells (indexer/indexer.h). Waiting for a
- * factory, or for several namespaces, is waiting for each of their informers, its parts.
+ * factory, or for several namespaces, is waiting for each of their informers, its parts. Controllers know
+ * themselves whose callbacks a thread runs; their waits for each other are among these.
  *
  * Threads: the marks are each thread's own; waits any thread.
  */
@@ -40,6 +41,9 @@ struct kinf__callback_wait {
  * one, or one waits, perhaps by way of others, until no callback of this thread's owner runs. The
  * wait is the caller's until it ends. */
 bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target);
+/* The same of a thread that runs a callback of `waiter`, which is no informer: a controller. */
+bool kinf__callback_begin_wait_of(struct kinf__callback_wait *wait, const void *waiter,
+                                  const void *target);
 void kinf__callback_end_wait(struct kinf__callback_wait *wait);
 
 /* From now on `whole` waits for `part`, which waits for nothing yet, until that wait ends. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "informer/informer.h"
@@ -686,6 +687,63 @@ static void stopping_from_a_callback_is_refused(void **state)
     assert_int_equal(stage->number, KINF_ERR_STATE);
 }
 
+struct pair {
+    struct kinf_controller *controllers[2];
+    /* atomic */
+    _Atomic(int) n_there; /* callbacks that run */
+    _Atomic(int) n_refused, n_stopped;
+};
+
+struct side {
+    struct pair *pair;
+    int other;
+};
+
+static int stop_the_other(struct kinf_call *call, void *ctx, struct kinf_error *err)
+{
+    const struct side *side = ctx;
+    struct pair *pair = side->pair;
+
+    (void)call;
+    pair->n_there++;
+    while (pair->n_there < 2)
+        nap(1);
+    if (kinf_controller_stop(pair->controllers[side->other], err) == KINF_ERR_STATE)
+        pair->n_refused++;
+    else
+        pair->n_stopped++;
+    return 0;
+}
+
+static void two_that_stop_each_other_do_not_wait_for_ever(void **state)
+{
+    struct kinf_controller_options options = KINF_CONTROLLER_OPTIONS_INIT;
+    struct pair pair = { .n_there = 0 };
+    struct side sides[] = { { &pair, 1 }, { &pair, 0 } };
+    struct stage *stage = *state;
+
+    alarm(120);
+    stage_make(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    options.name = "pair";
+    options.informer = stage->sources;
+    options.reconcile = stop_the_other;
+    for (int i = 0; i < 2; i++) {
+        options.ctx = &sides[i];
+        stage_must(stage,
+                   kinf_controller_new(stage->client, &options, &pair.controllers[i], &stage->err));
+    }
+    stage_must(stage, kinf_informer_start(stage->sources, &stage->err));
+    for (int i = 0; i < 2; i++)
+        stage_must(stage, kinf_controller_start(pair.controllers[i], &stage->err));
+    while (pair.n_refused + pair.n_stopped < 2)
+        nap(1);
+    assert_int_equal(pair.n_refused, 1);
+    for (int i = 0; i < 2; i++)
+        kinf_controller_free(pair.controllers[i]);
+    alarm(0);
+}
+
 static int hang(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
 {
     int rc;
@@ -841,3 +899,4 @@ int main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        T(two_that_stop_each_other_do_not_wait_for_ever),

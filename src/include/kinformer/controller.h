@@ -83,7 +83,8 @@ struct kinf_controller;
 /* Lives until the callback returns; belongs to its thread. */
 struct kinf_call;
 
-/* Makes it so. May block; may not stop or free the controller (KINF_ERR_STATE). Returns 0 or a
+/* Makes it so. May block; may not stop or free the controller, nor one that waits for this one's end
+ * (KINF_ERR_STATE). Returns 0 or a
  * negative enum kinf_errc: see above. */
 typedef int kinf_reconcile_cb(struct kinf_call *call, void *ctx, struct kinf_error *err);
 
@@ -221,7 +222,8 @@ KINF_API KINF_MUST_CHECK int kinf_controller_start(struct kinf_controller *contr
 /* Ends requests, waits for callbacks that run; then stops the elector, which gives its Lease up if
  * so asked, and the informers. What was not called yet will be after the next start of the program.
  * A second stop is harmless. Errors: KINF_ERR_STATE (from a callback or map of this controller, a
- * callback of its elector, or one of an informer, which it could not wait for). */
+ * callback of its elector, or one of an informer, which it could not wait for; from a callback of
+ * another controller for whose end one of this one's callbacks waits, perhaps by way of others). */
 KINF_API int kinf_controller_stop(struct kinf_controller *controller, struct kinf_error *err);
 
 /* The end of main(): starts, waits for SIGTERM or SIGINT, and stops. Errors: as of start; of
