@@ -85,6 +85,16 @@ static bool gives_up(const struct kinf__election *election)
 
 /* --- what others do --- */
 
+/* The write that `seen` comes from is ours, not one of our name's. */
+static bool is_ours(const struct kinf__election *election)
+{
+    const struct kinf__lease *seen = &election->seen;
+
+    return election->may_be_ours && strcmp(seen->holder, election->terms.identity) == 0 &&
+           strcmp(seen->acquired_at, election->acquired_at) == 0 &&
+           seen->transitions == election->term;
+}
+
 static bool is_observed(const struct kinf__election *election)
 {
     return election->has_observed &&
@@ -106,6 +116,17 @@ static void count_time(struct kinf__election *election, int64_t now_ms)
         election->free_ms = now_ms + duration_ms;
 }
 
+/* Who has made it again behind a deletion may have counted anew: that was a term, too. */
+static void count_terms(struct kinf__election *election)
+{
+    const struct kinf__lease *seen = &election->seen;
+
+    if (seen->transitions > election->highest_term)
+        election->highest_term = seen->transitions;
+    else if (strcmp(seen->uid, election->observed_uid) != 0 && !is_ours(election))
+        election->highest_term++;
+}
+
 /* Somebody has changed it since, or we see it for the first time: its time begins anew. Without
  * memory for its text it counts as changed each time. */
 static void observe(struct kinf__election *election, int64_t now_ms)
@@ -117,20 +138,9 @@ static void observe(struct kinf__election *election, int64_t now_ms)
     election->observed.len = 0;
     election->has_observed = kinf__buffer_append_str(&election->observed, seen->spec) == 0;
     count_time(election, now_ms);
+    count_terms(election);
     memcpy(election->observed_uid, seen->uid, sizeof seen->uid);
     memcpy(election->observed_holder, seen->holder, sizeof seen->holder);
-    if (seen->transitions > election->highest_term)
-        election->highest_term = seen->transitions;
-}
-
-/* The write that `seen` comes from is ours, not one of our name's. */
-static bool is_ours(const struct kinf__election *election)
-{
-    const struct kinf__lease *seen = &election->seen;
-
-    return election->may_be_ours && strcmp(seen->holder, election->terms.identity) == 0 &&
-           strcmp(seen->acquired_at, election->acquired_at) == 0 &&
-           seen->transitions == election->term;
 }
 
 /* --- tries --- */

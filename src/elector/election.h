@@ -54,7 +54,7 @@ struct kinf__election {
     int64_t
         free_ms; /* when the time of all holders that we have seen is over; 0: it was released */
     int64_t deleted_ms;   /* likewise of those in Leases of this name that were deleted */
-    int64_t highest_term; /* of anybody; -1: none was seen */
+    int64_t highest_term; /* of anybody, or more: terms that were counted anew; -1: none was seen */
 
     /* What we have written last, or tried to. */
     char acquired_at[KINF__RFC3339_SIZE];

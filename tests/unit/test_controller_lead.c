@@ -356,6 +356,24 @@ static void who_leads_after_another_calls_each_object(void **state)
     assert_int_equal(stage->n_reconciles, 2);
 }
 
+/* C6: also if that one has not seen ours, and counts anew. */
+static void who_leads_after_another_behind_a_deletion_calls_each_object(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_start(stage);
+    advance_until_active(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+    stage_must(stage, kinf_fake_delete(stage->fake, "leases", "default/test", &stage->err));
+    put_lease(stage, "other", 15, 0);
+    lose_the_lead(stage);
+    advance_until_active(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+}
+
 static void who_leads_after_itself_calls_no_object(void **state)
 {
     struct stage *stage = *state;
@@ -441,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(who_leads_after_another_calls_each_object),
+        T(who_leads_after_another_behind_a_deletion_calls_each_object),
         T(who_leads_after_itself_calls_no_object),
         T(the_last_of_several_gives_the_lease_up),
         T(an_elector_is_not_ended_before_its_controller),
