@@ -355,7 +355,7 @@ static void keys_are_done_when_their_item_goes(void **)
     kinformer::queue queue;
     kinf_error failure = KINF_ERROR_INIT;
 
-    queue.add("a");
+    assert_true(queue.add("a"));
     queue.add_after(std::string("b"), 0);
     {
         auto item = queue.next();
@@ -382,7 +382,20 @@ static void keys_are_done_when_their_item_goes(void **)
     queue.add_rate_limited("c");
     queue.drain(PATIENCE_MS);
     assert_true(queue.is_shut_down() && !queue.next());
-    assert_int_equal(code_of([&] { queue.add("d"); }), KINF_ERR_STOPPED);
+}
+
+/* A handler that throws is the program's end, and a worker often. */
+static void the_end_of_a_queue_is_no_exception(void **)
+{
+    kinformer::queue queue;
+
+    queue.add("a");
+    auto a = queue.next();
+    queue.shut_down();
+    a->failed(kinformer::error(KINF_ERR_NETWORK, "nobody is there"));
+    assert_false(queue.add("d"));
+    assert_false(queue.add_after("d", 1));
+    assert_false(queue.add_rate_limited("d"));
 }
 
 /* Copies each ConfigMap labelled app=web into one named copy-of-it. */
@@ -511,6 +524,7 @@ int main()
         cmocka_unit_test(handles_are_moved),
         cmocka_unit_test(requests_are_answered),
         cmocka_unit_test(keys_are_done_when_their_item_goes),
+        cmocka_unit_test(the_end_of_a_queue_is_no_exception),
         cmocka_unit_test(controllers_are_lambdas),
         cmocka_unit_test(what_a_reconcile_throws_is_its_failure),
         cmocka_unit_test(run_ends_with_the_signal),

@@ -89,6 +89,17 @@ template <auto function, class... Arguments> void call(Arguments... arguments)
     check(function(arguments..., &err), err);
 }
 
+/* The same of what a queue does not take any more once it is shut down: whether it has. */
+template <auto function, class... Arguments> bool added(Arguments... arguments)
+{
+    kinf_error err = KINF_ERROR_INIT;
+    const int rc = function(arguments..., &err);
+
+    if (rc != KINF_ERR_STOPPED)
+        check(rc, err);
+    return rc == 0;
+}
+
 /* function(arguments..., &result, &err) */
 template <class Result, auto function, class... Arguments> Result get(Arguments... arguments)
 {
@@ -643,10 +654,10 @@ class queue_ref {
         }
         std::string_view key() const noexcept { return key_; }
         void forget() noexcept { kinf_queue_forget(queue_, key_); }
-        /* It waits again, if it should. */
+        /* It waits again, if it should, and the queue is not shut down. */
         void failed(const error &failure)
         {
-            detail::call<kinf_queue_add_failed>(queue_, key_, &failure.get());
+            detail::added<kinf_queue_add_failed>(queue_, key_, &failure.get());
         }
 
       private:
@@ -656,12 +667,16 @@ class queue_ref {
 
     queue_ref(kinf_queue *borrowed) noexcept : queue_(borrowed) {}
     kinf_queue *get() const noexcept { return queue_; }
-    void add(c_str key) { detail::call<kinf_queue_add>(queue_, key); }
-    void add_after(c_str key, std::int64_t delay_ms)
+    /* False: it is shut down, which is no failure: at the end handlers and workers go on for a while. */
+    bool add(c_str key) { return detail::added<kinf_queue_add>(queue_, key); }
+    bool add_after(c_str key, std::int64_t delay_ms)
     {
-        detail::call<kinf_queue_add_after>(queue_, key, delay_ms);
+        return detail::added<kinf_queue_add_after>(queue_, key, delay_ms);
     }
-    void add_rate_limited(c_str key) { detail::call<kinf_queue_add_rate_limited>(queue_, key); }
+    bool add_rate_limited(c_str key)
+    {
+        return detail::added<kinf_queue_add_rate_limited>(queue_, key);
+    }
     /* Empty when the time is over, or the queue was shut down and has none left:
      * while (auto item = queue.next()) */
     std::optional<item> next(std::int64_t timeout_ms = KINF_FOREVER)
