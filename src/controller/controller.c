@@ -121,15 +121,11 @@ static void stop_informers(struct kinf_controller *controller)
     KINF__TRIGGER_FOR_EACH (trigger, controller) {
         if (trigger->handler != 0)
             kinf_informer_remove_handler(trigger->informer, trigger->handler);
-        trigger->handler = 0;
     }
     if (controller->options.factory != NULL)
         (void)kinf_factory_shutdown(controller->options.factory, NULL);
-    KINF__TRIGGER_FOR_EACH (trigger, controller) {
-        if (trigger->is_ours)
-            (void)kinf_informer_stop(trigger->informer, NULL);
-        trigger->is_ours = false;
-    }
+    KINF__TRIGGER_FOR_EACH (trigger, controller)
+        kinf__trigger_let_go(trigger);
 }
 
 /* From whatever was started. Behind it the life is STOPPED. */
@@ -212,11 +208,11 @@ int kinf_controller_stop(struct kinf_controller *controller, struct kinf_error *
     while (controller->life == KINF__CONTROLLER_STARTING ||
            controller->life == KINF__CONTROLLER_STOPPING)
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock, KINF__NEVER_MS);
-    kinf__callback_end_wait(&wait);
     if (controller->life == KINF__CONTROLLER_RUNNING)
         end_all(controller);
     controller->life = KINF__CONTROLLER_STOPPED;
     kinf__mutex_unlock(&controller->lock);
+    kinf__callback_end_wait(&wait);
     return 0;
 }
 

@@ -154,7 +154,10 @@ KINF_MUST_CHECK int kinf__trigger_add(struct kinf_controller *controller,
                                       struct kinf_informer *informer, kinf_map_cb *map, void *ctx,
                                       struct kinf_error *err);
 void kinf__trigger_free(struct kinf__trigger *trigger);
+/* Until it is let go, its informer is not freed. */
 KINF_MUST_CHECK int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err);
+/* Behind the handler's end; stops the informer if it is ours. */
+void kinf__trigger_let_go(struct kinf__trigger *trigger);
 /* Whether its namespace can have the object of this key. */
 bool kinf__trigger_has_place(const struct kinf__trigger *trigger, const struct kinf_type *type,
                              const char *key);
@@ -171,11 +174,11 @@ const struct kinf_object *kinf__trigger_get(const struct kinf__trigger *trigger,
 
 /* All that a key needs now, and what becomes of it; it is not given back to the queue. */
 void kinf__reconcile(struct kinf__worker *worker, const char *key);
+/* Whose reconcile or cleanup this thread runs; NULL: nobody's. */
+const struct kinf_controller *kinf__controller_inside(void);
 
 /* --- finalizer.c --- */
 
-/* Whose reconcile or cleanup this thread runs; NULL: nobody's. */
-const struct kinf_controller *kinf__controller_inside(void);
 /* Where it is in metadata.finalizers; -1: it is not. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__finalizer_find(const struct kinf_object *object, const char *finalizer,
                                          int64_t *ret_i, bool *ret_has_list);

@@ -141,6 +141,7 @@ void kinf__trigger_add_all(struct kinf__trigger *trigger)
 int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err)
 {
     struct kinf_handler handler = KINF_HANDLER_INIT;
+    int failed;
 
     handler.on_add = on_add;
     handler.on_update = on_update;
@@ -148,7 +149,20 @@ int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err)
     handler.ctx = trigger;
     if (trigger->map == NULL)
         handler.resync_period_ms = trigger->controller->options.resync_period_ms;
-    return kinf_informer_add_handler(trigger->informer, &handler, &trigger->handler, err);
+    failed = kinf_informer_add_handler(trigger->informer, &handler, &trigger->handler, err);
+    if (failed == 0)
+        kinf__informer_hold(trigger->informer);
+    return failed;
+}
+
+void kinf__trigger_let_go(struct kinf__trigger *trigger)
+{
+    if (trigger->is_ours)
+        (void)kinf_informer_stop(trigger->informer, NULL);
+    if (trigger->handler != 0)
+        kinf__informer_let_go(trigger->informer);
+    trigger->is_ours = false;
+    trigger->handler = 0;
 }
 
 /* --- triggers --- */

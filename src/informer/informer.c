@@ -403,6 +403,28 @@ static int refuse_lent(const struct kinf_informer *informer, const char *what,
                : 0;
 }
 
+void kinf__informer_hold(struct kinf_informer *informer)
+{
+    atomic_fetch_add(&informer->n_controllers, 1);
+}
+
+void kinf__informer_let_go(struct kinf_informer *informer)
+{
+    atomic_fetch_sub(&informer->n_controllers, 1);
+}
+
+bool kinf__informer_is_held(struct kinf_informer *informer)
+{
+    bool is_held = atomic_load(&informer->n_controllers) != 0;
+
+    if (is_held)
+        (void)kinf__misuse(NULL, KINF_ERR_STATE,
+                           "%s: an informer is not freed before the controllers that have it are "
+                           "stopped",
+                           informer->type->resource);
+    return is_held;
+}
+
 void kinf__informer_free(struct kinf_informer *informer)
 {
     struct kinf_error err = KINF_ERROR_INIT;
@@ -419,7 +441,8 @@ void kinf__informer_free(struct kinf_informer *informer)
 
 void kinf_informer_free(struct kinf_informer *informer)
 {
-    if (informer != NULL && refuse_lent(informer, "freed", NULL) == 0)
+    if (informer != NULL && refuse_lent(informer, "freed", NULL) == 0 &&
+        !kinf__informer_is_held(informer))
         kinf__informer_free(informer);
 }
 

@@ -111,6 +111,7 @@ struct kinf_informer {
 
     /* atomic */
     _Atomic(size_t) n_rv_waiters;
+    _Atomic(size_t) n_controllers;    /* that were started with it, and not stopped yet */
     _Atomic(int64_t) last_contact_ms; /* 0: none */
     _Atomic(bool) has_synced;
     _Atomic(enum kinf__informer_saved) saved;
@@ -132,6 +133,11 @@ void kinf__informer_last_errors(struct kinf_informer *informer,
 /* What an owner does with the informers that it lends: kinf_informer_start() and so on refuse those. */
 void kinf__informer_lend(struct kinf_informer *informer);
 void kinf__informer_free(struct kinf_informer *informer);
+/* Until it is let go as often as it was held, neither it nor its owner is freed. */
+void kinf__informer_hold(struct kinf_informer *informer);
+void kinf__informer_let_go(struct kinf_informer *informer);
+/* Logs why when it is true. */
+bool kinf__informer_is_held(struct kinf_informer *informer);
 KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
 int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
 /* Tells its threads to end, and waits for none: each of several that are about to be stopped one

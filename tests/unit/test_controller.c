@@ -791,6 +791,54 @@ static void stops_in_any_state(void **state)
     stage_stop(stage);
 }
 
+static void informers_are_not_freed_before_their_controller(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = copy;
+    stage_start(stage);
+    kinf_informer_free(stage->sources);
+    kinf_informer_free(stage->copies);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_settle(stage);
+    assert_string_equal(stage_value(stage, "default/copy-of-a"), "1");
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    kinf_informer_free(KINF__TAKE(stage->sources));
+    kinf_informer_free(KINF__TAKE(stage->copies));
+}
+
+static int count_call(struct kinf_call *call, void *ctx, struct kinf_error *err)
+{
+    struct stage *stage = ctx;
+
+    (void)call;
+    (void)err;
+    stage->n_reconciles++;
+    return 0;
+}
+
+static void a_factory_is_not_freed_before_its_controller(void **state)
+{
+    struct kinf_informer_options sources = KINF_INFORMER_OPTIONS_INIT;
+    struct stage *stage = *state;
+
+    sources.resource = "configmaps";
+    stage->options.reconcile = count_call;
+    stage->options.ctx = stage;
+    stage_must(stage, kinf_factory_new(stage->client, &stage->options.factory, &stage->err));
+    stage_must(stage, kinf_factory_informer(stage->options.factory, &sources,
+                                            &stage->options.informer, &stage->err));
+    stage_must(stage, kinf_controller_new(stage->client, &stage->options, &stage->controller,
+                                          &stage->err));
+    stage_must(stage, kinf_controller_start(stage->controller, &stage->err));
+    kinf_factory_free(stage->options.factory);
+    stage_put(stage, "a", "", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    kinf_factory_free(stage->options.factory);
+}
+
 static void run_tells_of_a_refusal(void **state)
 {
     struct stage *stage = *state;
@@ -889,8 +937,11 @@ int main(void)
         T(maps_name_the_owner_that_controls),
         T(all_are_named_when_one_comes_or_goes),
         T(stopping_from_a_callback_is_refused),
+        T(two_that_stop_each_other_do_not_wait_for_ever),
         T(stop_gives_up_requests),
         T(stops_in_any_state),
+        T(informers_are_not_freed_before_their_controller),
+        T(a_factory_is_not_freed_before_its_controller),
         T(run_tells_of_a_refusal),
         T(options_that_cannot_be_meant_are_refused),
         T(lack_of_memory_leaves_nothing_behind),
@@ -899,4 +950,3 @@ int main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        T(two_that_stop_each_other_do_not_wait_for_ever),

@@ -160,8 +160,8 @@ KINF_API int kinf_map_all(const struct kinf_object *object, struct kinf_keys *ke
 struct kinf_controller_options {
     size_t size;      /* of this struct: KINF_CONTROLLER_OPTIONS_INIT sets it */
     const char *name; /* in the log, of its queue's metrics, its field manager */
-    /* The objects. Borrowed, as all informers, until the controller is stopped. Those that are not
-     * running are started and stopped by the controller. */
+    /* The objects. Borrowed, as all informers, until the controller is stopped: from its start until
+     * then they cannot be freed. Those that are not running are started and stopped by the controller. */
     struct kinf_informer *informer;
     /* Whose informers these are; it is started, and shut down by the first controller that stops.
      * NULL: they are no factory's. */

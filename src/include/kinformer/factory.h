@@ -33,8 +33,8 @@ struct kinf_factory;
 KINF_API KINF_MUST_CHECK int kinf_factory_new(struct kinf_client *client,
                                               struct kinf_factory **ret_factory,
                                               struct kinf_error *err);
-/* Shuts down and frees, with every informer of it. Not from a callback of one of them (it is only
- * logged then, and nothing freed). NULL is allowed. */
+/* Shuts down and frees, with every informer of it. Not from a callback of one of them, and not before the
+ * controllers that have one are stopped (it is only logged then, and nothing freed). NULL is allowed. */
 KINF_API void kinf_factory_free(struct kinf_factory *factory);
 KINF_API void kinf_factory_free_ptr(struct kinf_factory **factory);
 #define kinf_auto_factory __attribute__((cleanup(kinf_factory_free_ptr)))

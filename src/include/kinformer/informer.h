@@ -305,7 +305,8 @@ KINF_API KINF_MUST_CHECK int kinf_informer_new(struct kinf_client *client,
                                                struct kinf_informer **ret_informer,
                                                struct kinf_error *err);
 
-/* Stops and frees. Not from a callback, and not one that a factory or several namespaces have lent.
+/* Stops and frees. Not from a callback, not one that a factory or several namespaces have lent, and not
+ * before the controllers that it was started with are stopped: that is logged, and nothing is freed.
  * NULL is allowed. Snapshots and objects that are held stay
  * valid. */
 KINF_API void kinf_informer_free(struct kinf_informer *informer);

@@ -36,7 +36,8 @@ KINF_API KINF_MUST_CHECK int kinf_namespaces_new(struct kinf_client *client,
                                                  const char *const *names, size_t n_names,
                                                  struct kinf_namespaces **ret_namespaces,
                                                  struct kinf_error *err);
-/* Stops and frees. Not from a callback. NULL is allowed. Objects that are held stay valid. */
+/* Stops and frees. Not from a callback, and not before the controllers that have one of its informers are
+ * stopped: that is logged, and nothing is freed. NULL is allowed. Objects that are held stay valid. */
 KINF_API void kinf_namespaces_free(struct kinf_namespaces *namespaces);
 KINF_API void kinf_namespaces_free_ptr(struct kinf_namespaces **namespaces);
 #define kinf_auto_namespaces __attribute__((cleanup(kinf_namespaces_free_ptr)))
