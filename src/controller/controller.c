@@ -63,7 +63,7 @@ static int start_informer(struct kinf__trigger *trigger, struct kinf_error *err)
     struct kinf_error own = KINF_ERROR_INIT;
     int failed;
 
-    if (trigger->controller->options.factory != NULL)
+    if (trigger->controller->options.factory != NULL && trigger->informer->is_lent)
         return 0;
     failed = kinf_informer_start(trigger->informer, &own);
     trigger->is_ours = failed == 0;

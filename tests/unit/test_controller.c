@@ -817,10 +817,10 @@ static int count_call(struct kinf_call *call, void *ctx, struct kinf_error *err)
     return 0;
 }
 
-static void a_factory_is_not_freed_before_its_controller(void **state)
+/* A controller of all ConfigMaps, whose informer is a factory's. */
+static void make_with_factory(struct stage *stage)
 {
     struct kinf_informer_options sources = KINF_INFORMER_OPTIONS_INIT;
-    struct stage *stage = *state;
 
     sources.resource = "configmaps";
     stage->options.reconcile = count_call;
@@ -830,6 +830,33 @@ static void a_factory_is_not_freed_before_its_controller(void **state)
                                             &stage->options.informer, &stage->err));
     stage_must(stage, kinf_controller_new(stage->client, &stage->options, &stage->controller,
                                           &stage->err));
+}
+
+static void an_informer_beside_the_factory_is_started_too(void **state)
+{
+    struct kinf_informer_options secrets = KINF_INFORMER_OPTIONS_INIT;
+    struct stage *stage = *state;
+
+    make_with_factory(stage);
+    secrets.resource = "secrets";
+    stage_must(stage, kinf_informer_new(stage->client, &secrets, &stage->copies, &stage->err));
+    stage_must(stage, kinf_controller_watch(stage->controller, stage->copies, kinf_map_annotation,
+                                            (void *)"owner", &stage->err));
+    stage_put(stage, "a", "", "1");
+    stage_must(stage, kinf_controller_start(stage->controller, &stage->err));
+    for (int i = 0; i < 5000 && stage->n_reconciles == 0; i++)
+        nap(1);
+    assert_int_equal(stage->n_reconciles, 1);
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    assert_int_equal(kinf_informer_start(stage->copies, NULL), KINF_ERR_STATE);
+    kinf_factory_free(stage->options.factory);
+}
+
+static void a_factory_is_not_freed_before_its_controller(void **state)
+{
+    struct stage *stage = *state;
+
+    make_with_factory(stage);
     stage_must(stage, kinf_controller_start(stage->controller, &stage->err));
     kinf_factory_free(stage->options.factory);
     stage_put(stage, "a", "", "1");
@@ -941,6 +968,7 @@ int main(void)
         T(stop_gives_up_requests),
         T(stops_in_any_state),
         T(informers_are_not_freed_before_their_controller),
+        T(an_informer_beside_the_factory_is_started_too),
         T(a_factory_is_not_freed_before_its_controller),
         T(run_tells_of_a_refusal),
         T(options_that_cannot_be_meant_are_refused),

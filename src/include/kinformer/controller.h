@@ -163,7 +163,7 @@ struct kinf_controller_options {
     /* The objects. Borrowed, as all informers, until the controller is stopped: from its start until
      * then they cannot be freed. Those that are not running are started and stopped by the controller. */
     struct kinf_informer *informer;
-    /* Whose informers these are; it is started, and shut down by the first controller that stops.
+    /* Whose informers these are, or some of them; it is started, and shut down by the first controller that stops.
      * NULL: they are no factory's. */
     struct kinf_factory *factory;
     kinf_reconcile_cb *reconcile;
