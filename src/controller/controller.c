@@ -60,15 +60,17 @@ static int start_threads(struct kinf_controller *controller, struct kinf_error *
 
 static int start_informer(struct kinf__trigger *trigger, struct kinf_error *err)
 {
+    bool is_lent = trigger->informer->is_lent;
     struct kinf_error own = KINF_ERROR_INIT;
     int failed;
 
-    if (trigger->controller->options.factory != NULL && trigger->informer->is_lent)
+    if (is_lent && (trigger->controller->options.factory != NULL ||
+                    kinf__informer_was_started(trigger->informer)))
         return 0;
     failed = kinf_informer_start(trigger->informer, &own);
     trigger->is_ours = failed == 0;
-    /* It runs already; or it has stopped, or is lent: then it is never synced. */
-    if (failed == KINF_ERR_STATE && !trigger->informer->is_lent)
+    /* It runs already; or it has stopped: then it is never synced. */
+    if (failed == KINF_ERR_STATE && !is_lent)
         return 0;
     if (failed < 0 && err != NULL)
         *err = own;

@@ -343,6 +343,16 @@ static bool begin_life(struct kinf_informer *informer)
     return is_new;
 }
 
+bool kinf__informer_was_started(struct kinf_informer *informer)
+{
+    bool was_started;
+
+    kinf__mutex_lock(&informer->life_lock);
+    was_started = informer->life != KINF__LIFE_NEW;
+    kinf__mutex_unlock(&informer->life_lock);
+    return was_started;
+}
+
 /* False if it has ended, by somebody else's hand. */
 static bool end_life(struct kinf_informer *informer)
 {

@@ -140,6 +140,8 @@ void kinf__informer_let_go(struct kinf_informer *informer);
 bool kinf__informer_is_held(struct kinf_informer *informer);
 KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
 int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
+/* Whether it is past its start, or in it. */
+bool kinf__informer_was_started(struct kinf_informer *informer);
 /* Tells its threads to end, and waits for none: each of several that are about to be stopped one
  * after another. */
 void kinf__informer_interrupt(struct kinf_informer *informer);

@@ -852,6 +852,38 @@ static void an_informer_beside_the_factory_is_started_too(void **state)
     kinf_factory_free(stage->options.factory);
 }
 
+/* Not one that does not run yet: nobody would start it. */
+static void a_lent_informer_that_runs_is_used_and_not_freed(void **state)
+{
+    struct kinf_informer_options sources = KINF_INFORMER_OPTIONS_INIT;
+    const char *const names[] = { "default", "other" };
+    struct stage *stage = *state;
+    struct kinf_namespaces *namespaces;
+
+    sources.resource = "configmaps";
+    stage_must(stage,
+               kinf_namespaces_new(stage->client, &sources, names, 2, &namespaces, &stage->err));
+    stage->options.informer = kinf_namespaces_informer(namespaces, "default");
+    stage->options.reconcile = count_call;
+    stage->options.ctx = stage;
+    for (int i = 0; i < 2; i++) {
+        kinf_controller_free(stage->controller);
+        stage_must(stage, kinf_controller_new(stage->client, &stage->options, &stage->controller,
+                                              &stage->err));
+        assert_int_equal(kinf_controller_start(stage->controller, &stage->err),
+                         i == 0 ? KINF_ERR_STATE : 0);
+        if (i == 0)
+            stage_must(stage, kinf_namespaces_start(namespaces, &stage->err));
+    }
+    kinf_namespaces_free(namespaces);
+    stage_put(stage, "a", "", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    assert_true(kinf_namespaces_has_synced(namespaces));
+    kinf_namespaces_free(namespaces);
+}
+
 static void a_factory_is_not_freed_before_its_controller(void **state)
 {
     struct stage *stage = *state;
@@ -969,6 +1001,7 @@ int main(void)
         T(stops_in_any_state),
         T(informers_are_not_freed_before_their_controller),
         T(an_informer_beside_the_factory_is_started_too),
+        T(a_lent_informer_that_runs_is_used_and_not_freed),
         T(a_factory_is_not_freed_before_its_controller),
         T(run_tells_of_a_refusal),
         T(options_that_cannot_be_meant_are_refused),
