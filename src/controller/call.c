@@ -148,6 +148,16 @@ void kinf__call_note_gone(struct kinf_call *call, const struct kinf_type *type, 
     kinf__own_write_release(&write);
 }
 
+void kinf__call_note_changed(struct kinf_call *call)
+{
+    struct kinf__own_write write;
+
+    if (kinf__own_write_init(&write, call, kinf_object_type(call->object), call->key, NULL) < 0)
+        return;
+    kinf__own_write_refused(&write, kinf_object_resource_version(call->object));
+    kinf__own_write_release(&write);
+}
+
 /* What was written must be known: want of memory is waited out. */
 static int parse(struct kinf_call *call, const struct kinf_type *type, struct kinf_str body,
                  const struct kinf_object **ret_object)

@@ -207,6 +207,8 @@ KINF_MUST_CHECK int kinf__call_is_gone(struct kinf_call *call, const struct kinf
 /* Then the next call of this one's key waits until the caches know. */
 void kinf__call_note_gone(struct kinf_call *call, const struct kinf_type *type, const char *key,
                           const char *uid);
+/* If the call fails in conflict: the server's object is not the one that the call has. */
+void kinf__call_note_changed(struct kinf_call *call);
 /* A write to the object of a key, which is remembered. */
 KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
                                      struct kinf_request *request,

@@ -58,6 +58,8 @@ static int patch(struct kinf_call *call, struct kinf_str json, struct kinf_error
     failed = kinf_call_request(call, &request, NULL, &own);
     if (failed == KINF_ERR_SERVER && own.http_status == 422 && has_changed(call))
         failed = KINF_ERR_CONFLICT;
+    if (failed == KINF_ERR_CONFLICT || failed == KINF_ERR_NOT_FOUND)
+        kinf__call_note_changed(call);
     if (failed < 0 && err != NULL) {
         *err = own;
         err->code = (enum kinf_errc)failed;

@@ -313,6 +313,45 @@ static void what_goes_before_it_has_its_finalizer_is_no_failure(void **state)
     assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
+static int wait_to_go_on(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    (void)call;
+    (void)err;
+    while (stage->number == 0)
+        nap(1);
+    return 0;
+}
+
+/* As of any conflict: upon the same old object it would fail again. */
+static void a_finalizer_in_conflict_waits_for_another_version(void **state)
+{
+    struct kinf_controller_status status = { .n_waits = 0 };
+    struct stage *stage = *state;
+
+    stage->options.finalizer = "example.org/cleanup";
+    stage->reconcile = wait_to_go_on;
+    stage_make(stage);
+    stage_must(stage, kinf_fake_fault(stage->fake, "watch configmaps stall after=0", &stage->err));
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_patch(stage, "a", "{\"metadata\":{\"finalizers\":[\"example.org/cleanup\"]}}");
+    stage_put(stage, "z", "sync: 'true'", "1");
+    stage_start(stage);
+    while (stage->n_reconciles == 0)
+        nap(1);
+    stage_patch(stage, "z", "{\"data\":{\"value\":\"2\"}}");
+    stage->number = 1;
+    for (; status.n_conflicts < 2 && status.n_waits == 0; status = stage_status(stage))
+        nap(1);
+    assert_int_equal(status.n_conflicts, 1);
+    kinf_fake_clear_faults(stage->fake);
+    kinf_fake_drop(stage->fake);
+    for (int i = 0; i < 2000 && !has_finalizer(stage, "default/z", "example.org/cleanup"); i++) {
+        kinf_fake_advance(stage->fake, 1000);
+        nap(5);
+    }
+    assert_true(has_finalizer(stage, "default/z", "example.org/cleanup"));
+}
+
 /* C5: what the server has against it is no conflict, if the object is as it was. */
 static void a_finalizer_that_is_refused_is_not_tried_for_ever(void **state)
 {
@@ -982,6 +1021,7 @@ int main(void)
         T(every_object_is_called_for_each_resync_and_keys_may_be_added_by_hand),
         T(a_finalizer_is_there_before_and_goes_after),
         T(what_goes_before_it_has_its_finalizer_is_no_failure),
+        T(a_finalizer_in_conflict_waits_for_another_version),
         T(a_finalizer_that_is_refused_is_not_tried_for_ever),
         T(who_loses_the_label_is_cleaned_up),
         T(without_a_finalizer_cleanup_has_no_object),
