@@ -353,6 +353,7 @@ void kinf__watch_publish(struct kinf__watch *watch)
 {
     for (size_t i = 0; watch->server != NULL && i < watch->n_informers; i++)
         kinf__server_publish_source(watch->server, watch->sources[i]);
+    kinf__outbox_feeds_open(&watch->feeds);
 }
 
 void kinf__watch_withdraw(struct kinf__watch *watch)

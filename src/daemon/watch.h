@@ -67,7 +67,7 @@ KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__watch_owner *owner,
                                     struct kinf__server *server, struct kinf__state_keeper *keeper,
                                     struct kinf__watch **ret_watch, struct kinf_error *err);
-/* From here on requests are answered from it, once it has synced. Once. */
+/* From here on requests are answered from it, once it has synced, and handlers are told of it. Once. */
 void kinf__watch_publish(struct kinf__watch *watch);
 KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
 /* Nothing more is printed of it, no new request is answered from it, and who reads it has two seconds:

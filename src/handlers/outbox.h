@@ -64,11 +64,15 @@ void kinf__outbox_release(struct kinf__outbox *outbox);
 
 /* --- one side: a resource, whose callbacks tell --- */
 
-/* `resource` is copied. Errors: KINF_ERR_NO_MEMORY. */
+/* `resource` is copied. It is closed: what it is told it keeps, and nobody else can tell that it is
+ * there. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
                                           struct kinf__outbox_feed **ret_feed,
                                           struct kinf_error *err);
-/* Its objects are not told any more: the consumer is told the others anew. NULL is allowed. */
+/* From here on the consumer is told what it has. Once. */
+void kinf__outbox_feed_open(struct kinf__outbox_feed *feed);
+/* Its objects are not told any more: the consumer is told the others anew, if it was told any of its. NULL is
+ * allowed. */
 void kinf__outbox_feed_free(struct kinf__outbox_feed *feed);
 
 /* These never wait for the consumer; for want of memory the first waits until there is some, or the

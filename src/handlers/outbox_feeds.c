@@ -162,9 +162,7 @@ int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
     feed->outbox = outbox;
     feed->synced.feed = feed;
     kinf__list_init(&feed->synced.place);
-    kinf__mutex_lock(&outbox->lock);
-    kinf__list_push_back(&outbox->feeds, &feed->link);
-    kinf__mutex_unlock(&outbox->lock);
+    kinf__list_init(&feed->link);
     *ret_feed = feed;
     return 0;
 }
@@ -274,6 +272,23 @@ static void note(struct kinf__outbox_entry *entry, const struct kinf_object *old
     kinf__outbox_wait_for_turn(entry->feed->outbox, entry);
 }
 
+static void note_kept(struct kinf__outbox_entry *entry)
+{
+    note(entry, NULL, entry->object);
+}
+
+void kinf__outbox_feed_open(struct kinf__outbox_feed *feed)
+{
+    struct kinf__outbox *outbox = feed->outbox;
+
+    kinf__mutex_lock(&outbox->lock);
+    feed->is_open = true;
+    kinf__list_push_back(&outbox->feeds, &feed->link);
+    each_entry(feed, note_kept);
+    announce_synced(outbox, feed->resource);
+    kinf__mutex_unlock(&outbox->lock);
+}
+
 /* Returns false for want of memory. */
 static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *old,
                 const struct kinf_object *object, bool in_initial_list)
@@ -285,8 +300,10 @@ static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *old,
     entry = find(feed, kinf_object_key(object));
     if (entry == NULL && (entry = add_entry(feed, object)) != NULL)
         entry->in_initial_list = in_initial_list;
-    if (entry != NULL)
+    if (entry != NULL && feed->is_open)
         note(entry, old, object);
+    else if (entry != NULL)
+        kinf__outbox_set_object(&entry->object, object);
     is_done = entry != NULL || feed->outbox->is_closed;
     kinf__mutex_unlock(&feed->outbox->lock);
     return is_done;

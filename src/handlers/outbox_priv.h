@@ -30,11 +30,12 @@ struct kinf__outbox_entry {
 
 struct kinf__outbox_feed {
     struct kinf__outbox *outbox;
-    struct kinf__list link;
+    struct kinf__list link; /* in the outbox's feeds, once it is open */
     char *resource;
     /* guarded by the outbox's lock */
     struct kinf__hmap entries;
     struct kinf__outbox_entry synced;
+    bool is_open;
     bool has_synced;
     bool is_refused;
     bool is_synced_due; /* this consumer has not been told since, and nothing waits that says so */

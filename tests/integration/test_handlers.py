@@ -227,6 +227,38 @@ class HandlersTest(unittest.TestCase):
         daemon.stop()
         cluster().kubectl("delete", "serviceaccount", "gone", "-n", SPACE)
 
+    def test_a_reload_that_fails_half_way_tells_nothing(self):
+        library = os.path.join(self.folder, "few_threads.so")
+        subprocess.run(["cc", "-shared", "-fPIC", os.path.join(ROOT, "tests", "integration", "few_threads.c"), "-D_GNU_SOURCE",
+                        "-o", library], check=True)
+        cluster().kubectl("create", "serviceaccount", "half-way", "-n", SPACE)
+        self.addCleanup(cluster().kubectl, "delete", "serviceaccount", "half-way", "-n", SPACE)
+        limit = os.path.join(self.folder, "limit")
+
+        def configure(*names):
+            resources = "".join(f"- {{resource: {name}, namespaces: [{SPACE}]}}\n" for name in names)
+            return self.write("config.yaml", f"resources:\n{resources}"
+                              f"handlers: [{{exec: [/bin/sh, -c, 'exec cat >>{self.folder}/lines']}}]\n")
+
+        daemon = self.enterContext(Daemon(config=configure("configmaps"), env={
+            "LD_PRELOAD": library, "THREADS_FILE": limit, "ASAN_OPTIONS": "verify_asan_link_order=0"}))
+        wait_until(lambda: daemon.check() or "SYNCED" in self.read("lines"), "it is told")
+        configure("configmaps", "serviceaccounts", "secrets")
+        n_threads = 0
+        while daemon.count_log("configuration read again") == 0:
+            n_threads += 1
+            self.assertLess(n_threads, 30)
+            self.write("limit.new", str(n_threads))
+            os.replace(limit + ".new", limit)
+            daemon.process.send_signal(signal.SIGHUP)
+            refused = "configuration not taken over, nothing changed"
+            wait_until(lambda: daemon.check() or daemon.count_log("configuration read again") +
+                       daemon.count_log(refused) == n_threads, "it is read")
+        self.assertGreater(n_threads, 3)
+        wait_until(lambda: daemon.check() or '"SYNCED","resource":"secrets"' in self.read("lines"), "the new ones")
+        self.assertEqual(self.read("lines").count('"RESET"'), 1)
+        daemon.stop()
+
     def test_only_what_it_wants_is_told(self):
         self.put("unwanted", "x")
         config = self.config([{"exec": [sys.executable, self.program], "resources": ["serviceaccounts"]}],

@@ -11,6 +11,15 @@
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
 
+struct kinf__outbox_feed *outbox_open_feed(struct kinf__outbox *outbox, const char *resource)
+{
+    struct kinf__outbox_feed *feed;
+
+    assert_int_equal(kinf__outbox_feed_new(outbox, resource, &feed, NULL), 0);
+    kinf__outbox_feed_open(feed);
+    return feed;
+}
+
 void outbox_begin(struct outbox_fixture *f, bool acknowledges)
 {
     assert_int_equal(kinf__outbox_init(&f->outbox,
@@ -18,7 +27,7 @@ void outbox_begin(struct outbox_fixture *f, bool acknowledges)
                                                                        .keeps_old = true },
                                        NULL),
                      0);
-    assert_int_equal(kinf__outbox_feed_new(&f->outbox, "things", &f->feed, NULL), 0);
+    f->feed = outbox_open_feed(&f->outbox, "things");
     kinf__outbox_reset(&f->outbox);
 }
 

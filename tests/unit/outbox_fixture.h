@@ -14,6 +14,9 @@ struct outbox_fixture {
 void outbox_begin(struct outbox_fixture *f, bool acknowledges);
 void outbox_end(struct outbox_fixture *f);
 
+/* One that the consumer is told of. */
+struct kinf__outbox_feed *outbox_open_feed(struct kinf__outbox *outbox, const char *resource);
+
 void outbox_put(struct kinf__outbox_feed *feed, const char *name, const char *rv);
 void outbox_delete(struct kinf__outbox_feed *feed, const char *name, const char *rv);
 

@@ -18,6 +18,7 @@
 #include "handlers/child.h"
 #include "handlers/outbox.h"
 #include "unit/informer_fixture.h"
+#include "unit/outbox_fixture.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -72,7 +73,7 @@ static void start_args(struct fixture *f, char **args, size_t n_args, bool ackno
     test_skip_in_valgrind("it knows no pidfd_open()");
     assert_int_equal(kinf__exec_handler_new(args, n_args, acknowledges, &f->handler, NULL), 0);
     assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
-    assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
+    f->feed = outbox_open_feed(&f->handler->outbox, "things");
 }
 
 static void start(struct fixture *f, const char *command, bool acknowledges)

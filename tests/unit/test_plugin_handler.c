@@ -17,6 +17,7 @@
 #include "handlers/outbox.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
+#include "unit/outbox_fixture.h"
 #include "unit/plugin_fixture.h"
 #include "unit/test.h"
 
@@ -180,7 +181,7 @@ static void start_script(const char *variant, struct plugin_script *of_script)
         kinf__plugin_handler_new(plugin_file("plugin.so"), config_of(of_script), &handler, NULL),
         0);
     assert_int_equal(kinf__handler_start(handler, NULL), 0);
-    assert_int_equal(kinf__outbox_feed_new(&handler->outbox, "things", &feed, NULL), 0);
+    feed = outbox_open_feed(&handler->outbox, "things");
 }
 
 static void start(const char *variant)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "unit/informer_fixture.h"
+#include "unit/outbox_fixture.h"
 #include "unit/plugin_fixture.h"
 #include "unit/test.h"
 
@@ -229,7 +230,7 @@ static void run(struct test_random *random)
     assert_int_equal(kinf__plugin_handler_new(plugin_variant("scripted"), config, &handler, NULL),
                      0);
     assert_int_equal(kinf__handler_start(handler, NULL), 0);
-    assert_int_equal(kinf__outbox_feed_new(&handler->outbox, "things", &feed, NULL), 0);
+    feed = outbox_open_feed(&handler->outbox, "things");
     for (int step = 1; step < 150; step++) {
         size_t what = test_random_below(random, 20);
         int i = (int)test_random_below(random, N_NAMES);

@@ -18,6 +18,7 @@
 #include "handlers/outbox.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
+#include "unit/outbox_fixture.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
@@ -86,7 +87,7 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
         kinf__handler_set_term(f->handler, "watchers-0", f->term);
     if (kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
-    assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
+    f->feed = outbox_open_feed(&f->handler->outbox, "things");
 }
 
 #define START(f, replies)                                                                          \
