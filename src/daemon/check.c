@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "daemon/on_demand.h"
+#include "daemon/serving.h"
 #include "json/scan.h"
 #include "rest/discovery_cache.h"
 #include "serve/demand_policy.h"
@@ -344,8 +345,11 @@ static int check_on_demand(struct kinf_client *client, const struct kinf__config
 int kinf__check_online(struct kinf_client *client, const struct kinf__config *config,
                        struct kinf_error *err)
 {
+    struct kinf_error trouble = KINF_ERROR_INIT;
     int failed = 0;
 
+    if (config->pass_through && kinf__serving_check_upstream(client, &trouble) < 0)
+        tell(err, "%s", trouble.message);
     for (size_t i = 0; failed == 0 && i < config->n_resources; i++)
         failed = check_resource(client, &config->resources[i], err);
     if (failed == 0 && config->is_delegated)

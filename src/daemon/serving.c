@@ -13,17 +13,23 @@
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
 
+int kinf__serving_check_upstream(const struct kinf_client *client, struct kinf_error *err)
+{
+    return strncmp(kinf_client_server(client), "https://", 8) == 0
+               ? 0
+               : kinf__error_set(err, KINF_ERR_CONFIG,
+                                 "passThrough needs a server with https://: it sends tokens of "
+                                 "others to %s",
+                                 kinf_client_server(client));
+}
+
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
                            struct kinf_error *err)
 {
     const struct kinf__forwarder_options options = KINF__FORWARDER_OPTIONS_INIT;
+    int failed = kinf__serving_check_upstream(client, err);
 
-    if (strncmp(kinf_client_server(client), "https://", 8) != 0)
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "passThrough needs a server with https://: it sends tokens of "
-                               "others to %s",
-                               kinf_client_server(client));
-    return kinf__forwarder_new(client, &options, &serving->forwarder, err);
+    return failed < 0 ? failed : kinf__forwarder_new(client, &options, &serving->forwarder, err);
 }
 
 static int write_metrics(struct kinf__buffer *out, void *ctx)

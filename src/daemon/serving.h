@@ -30,9 +30,13 @@ struct kinf__serving {
     struct kinf__state_keeper *keeper; /* NULL: none */
 };
 
+/* Whether tokens of others may be passed on to this server. Errors: KINF_ERR_CONFIG (they would go over
+ * plain HTTP). */
+KINF_MUST_CHECK int kinf__serving_check_upstream(const struct kinf_client *client,
+                                                 struct kinf_error *err);
 /* Nothing listens yet. `handlers` and `keeper` (NULL: none) are told of in metrics and state. `client` is
  * borrowed, for what is passed on; `wake` is set when a type is asked for that is not cached. Errors: KINF_ERR_NO_MEMORY,
- * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
+ * KINF_ERR_SYSTEM, kinf__serving_check_upstream()'s. */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__waker *wake,
                                       struct kinf__daemon_handlers *handlers,

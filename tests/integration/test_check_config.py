@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 from harness import cluster, config_map, make_key_pair, needs_cluster, run_daemon, write_config
+from sim import Sim
 
 SPACE = "check-config"
 
@@ -119,6 +120,13 @@ class CheckTest(unittest.TestCase):
         self.assertTrue({"nodes", "deployments.apps"} <= set(others), others)
         self.assertFalse({"pods", "secrets"} & set(others), others)
         self.assertEqual(check("nobody"), (2, "", ["onDemand: no right to list and watch any type in all namespaces"]))
+
+    def test_passing_tokens_on_needs_a_server_with_tls(self):
+        with Sim() as sim:
+            code, out, wrong = self.check("--resource", "pods", "--pass-through", "--listen", "127.0.0.1:0",
+                                          kubeconfig=sim.kubeconfig)
+            self.assertEqual((code, out, len(wrong)), (2, "", 1), wrong)
+            self.assertIn("passThrough needs a server with https://", wrong[0])
 
     def test_a_server_that_does_not_answer_is_another_failure(self):
         with open(cluster().kubeconfig(), encoding="utf-8") as file:
