@@ -503,7 +503,9 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
     return 0;
 }
 
-void kinf__config_tell_idle_keys(const struct kinf__config *config)
+/* --- what is no mistake, and hardly meant --- */
+
+static void tell_idle_keys(const struct kinf__config *config)
 {
     size_t n_unix = 0, n = config->listen.n_items;
 
@@ -525,4 +527,68 @@ void kinf__config_tell_idle_keys(const struct kinf__config *config)
             KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "a key has no effect key=%s needs=%s",
                       rows[i].key, KINF__QUOTED(rows[i].needs));
     }
+}
+
+static bool has_all(const struct kinf__strings *strings, const struct kinf__strings *wanted)
+{
+    for (size_t i = 0; i < wanted->n_items; i++) {
+        if (!has_text(strings, wanted->items[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool store_the_same(const struct kinf__resource_config *a,
+                           const struct kinf__resource_config *b)
+{
+    return has_all(&a->drops, &b->drops) && has_all(&b->drops, &a->drops) &&
+           has_all(&a->keeps, &b->keeps) && has_all(&b->keeps, &a->keeps);
+}
+
+/* Of two that differ it is not known. */
+static bool surely_meet(const char *selector, const char *other)
+{
+    return selector == NULL || other == NULL || strcmp(selector, other) == 0;
+}
+
+static bool surely_overlap(const struct kinf__resource_config *a,
+                           const struct kinf__resource_config *b)
+{
+    return strcmp(a->resource, b->resource) == 0 &&
+           (a->namespaces.n_items == 0 || b->namespaces.n_items == 0 || share_namespace(a, b)) &&
+           surely_meet(a->label_selector, b->label_selector) &&
+           surely_meet(a->field_selector, b->field_selector) &&
+           surely_meet(a->shard_selector, b->shard_selector);
+}
+
+static bool is_any_handler_told(const struct kinf__config *config, const char *resource)
+{
+    for (size_t i = 0; i < config->n_handlers; i++) {
+        if (kinf__handler_config_wants(&config->handlers[i], resource))
+            return true;
+    }
+    return false;
+}
+
+/* An object is told of as the entry has it that has it first. */
+static void tell_overlaps(const struct kinf__config *config, size_t last)
+{
+    const struct kinf__resource_config *resources = config->resources;
+
+    for (size_t i = 0; i < last; i++) {
+        if (surely_overlap(&resources[i], &resources[last]) &&
+            !store_the_same(&resources[i], &resources[last]) &&
+            is_any_handler_told(config, resources[i].resource))
+            KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+                      "which of two entries a handler sees is chance: they overlap, and drop or "
+                      "keep other fields resource=%s entries=%zu,%zu",
+                      resources[i].resource, i + 1, last + 1);
+    }
+}
+
+void kinf__config_warn(const struct kinf__config *config)
+{
+    tell_idle_keys(config);
+    for (size_t i = 0; i < config->n_resources; i++)
+        tell_overlaps(config, i);
 }

@@ -84,8 +84,9 @@ struct kinf__handler_config *kinf__config_add_handler(struct kinf__config *confi
 KINF_MUST_CHECK int kinf__config_check(const struct kinf__config *config, const char *where,
                                        struct kinf_error *err);
 
-/* Logs which keys are given without what they need to have an effect: they are accepted. */
-void kinf__config_tell_idle_keys(const struct kinf__config *config);
+/* Logs what is accepted, and hardly meant: keys without what they need to have an effect, entries of one
+ * resource that handlers are told of by chance. */
+void kinf__config_warn(const struct kinf__config *config);
 
 /* "none", "text" or "json". Returns false for anything else. */
 bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode);

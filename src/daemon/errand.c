@@ -244,7 +244,7 @@ static int take_over_config(struct kinf__errand *errand)
         (void)!kinf__options_set_log_levels(errand->options, &errand->watches->config, NULL);
     if (failed < 0)
         return failed;
-    kinf__config_tell_idle_keys(&errand->config);
+    kinf__config_warn(&errand->config);
     tell_unchangeable(kinf__watches_started(errand->watches), &errand->config);
     tell_handlers(kinf__watches_started(errand->watches), &errand->config);
     (void)kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);

@@ -87,7 +87,7 @@ int main(int argc, char *argv[])
         return kinf__program_end("kinformerd", failed, &err);
     failed = kinf__options_set_log_levels(&options, &options.config, &err);
     if (failed == 0) {
-        kinf__config_tell_idle_keys(&options.config);
+        kinf__config_warn(&options.config);
         failed = execute(&options, &err);
     }
     kinf__options_release(&options);

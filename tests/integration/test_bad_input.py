@@ -189,6 +189,31 @@ class AtStart(unittest.TestCase):
             self.assertEqual(told(daemon.log_text()), every)
             daemon.stop()
 
+    def test_entries_of_which_handlers_see_either_are_told_of(self):
+        def told(*entries, handlers="[{exec: [cat]}]"):
+            lines = "".join(f"- {{{entry}}}\n" for entry in entries)
+            path = self.write("config.yaml", f"resources:\n{lines}handlers: {handlers}\n")
+            code, _, err = run_daemon("--check-config", "--config", path)
+            self.assertEqual(code, 0, err)
+            return re.findall(r"which of two entries a handler sees is chance: (?:.*) resource=(\S+) entries=(\S+)", err)
+
+        pods, dropping = "resource: pods", "resource: pods, drop: [spec, status]"
+        for entries, wanted in (
+            ((pods, dropping), [("pods", "1,2")]),
+            ((dropping, "resource: nodes", "resource: pods, namespaces: [a], keep: [spec]"), [("pods", "1,3")]),
+            ((dropping + ", labelSelector: a=b", pods + ", fieldSelector: spec.nodeName=c"), [("pods", "1,2")]),
+            (("resource: pods, namespaces: [a, b]", "resource: pods, namespaces: [b, c], drop: [spec]"), [("pods", "1,2")]),
+            # These store the same, have no object in common, or that is not known.
+            ((dropping, "resource: pods, drop: [status, spec], namespaces: [a]"), []),
+            (("resource: pods, namespaces: [a]", "resource: pods, namespaces: [b], drop: [spec]"), []),
+            ((pods + ", labelSelector: a=b", dropping + ", labelSelector: a=c"), []),
+            ((pods, "resource: nodes, drop: [spec]"), []),
+        ):
+            with self.subTest(entries):
+                self.assertEqual(told(*entries), wanted)
+        self.assertEqual(told(pods, dropping, handlers="[]"), [])
+        self.assertEqual(told(pods, dropping, "resource: nodes", handlers="[{exec: [cat], resources: [nodes]}]"), [])
+
     def test_a_full_disk_is_named(self):
         for args in (["--check-config", "--resource", "pods"], ["--version"], ["--help"],
                      [*self.pods(cluster().kubeconfig()), "--measure"]):
