@@ -259,6 +259,8 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
                      : fetch_catalog(daemon, &outage, err);
     if (failed == 0 && watches->keeper != NULL)
         failed = start_keeper(daemon, &outage, err);
+    if (failed == 0 && outage.told.code != 0)
+        kinf__notify("STATUS=");
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__watch_start(watches->items[i], err);
     return failed;

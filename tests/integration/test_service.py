@@ -9,6 +9,7 @@ import time
 import unittest
 
 from harness import PATIENCE, Proxy, cluster, daemon_path
+from sim import Sim
 
 
 class Manager:
@@ -58,6 +59,13 @@ class Service(unittest.TestCase):
             manager.process.send_signal(signal.SIGTERM)
             self.assertEqual(manager.told(), "STOPPING=1")
             self.assertEqual(manager.process.wait(PATIENCE), 0)
+
+    def test_that_it_waits_for_the_server_is_told_and_taken_back(self):
+        with tempfile.TemporaryDirectory() as folder, Sim("--fault", "get path=/api truncate after=20 times=2") as sim, \
+                Manager(folder, os.path.join(folder, "notify"), sim.kubeconfig) as manager:
+            self.assertEqual([manager.told() for _ in range(3)], ["STATUS=waiting for the server", "STATUS=", "READY=1"])
+            manager.process.send_signal(signal.SIGTERM)
+            self.assertEqual(manager.told(), "STOPPING=1")
 
     def test_signals_are_for_the_main_thread(self):
         with tempfile.TemporaryDirectory() as folder, Manager(folder, os.path.join(folder, "notify")) as manager:
