@@ -22,14 +22,25 @@
 
 /* --- the thread --- */
 
+/* Its files have the name that they have after a restart, and no other's. */
+static bool keeps_files(const struct kinf__watches *watches, const struct kinf__watch *watch,
+                        const struct kinf__resource_config *resource)
+{
+    return watches->keeper == NULL || watch->config->number == resource->number;
+}
+
 /* The running watch that is what `resource` asks for; NULL if it has to be made. */
 static struct kinf__watch *find_watch(const struct kinf__watches *watches,
                                       const struct kinf__resource_config *resource)
 {
     for (size_t i = 0; i < watches->n_items; i++) {
-        if (kinf__resource_config_equal(watches->items[i]->config, resource))
-            return kinf__watch_is_outdated(watches->items[i], watches->client) ? NULL
-                                                                               : watches->items[i];
+        struct kinf__watch *watch = watches->items[i];
+
+        if (kinf__resource_config_equal(watch->config, resource))
+            return keeps_files(watches, watch, resource) &&
+                           !kinf__watch_is_outdated(watch, watches->client)
+                       ? watch
+                       : NULL;
     }
     return NULL;
 }

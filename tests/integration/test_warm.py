@@ -119,6 +119,23 @@ class WarmTest(unittest.TestCase):
                 warm.daemon.stop()
             self.assertEqual(sorted(os.listdir(self.state)), [FILE, FILE + "-2"])
 
+    def test_what_a_reload_moves_up_takes_the_file_of_its_place(self):
+        entries = [{"resource": "configmaps", "namespaces": [NAMESPACE], "drop": [path]}
+                   for path in ("data", "binaryData", "immutable")]
+        with self.start(resources=entries[:2], events="none") as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            self.config(resources=entries[1:], events="none")
+            warm.daemon.process.send_signal(signal.SIGHUP)
+            warm.daemon.wait_logged("configuration read again")
+            wait_until(lambda: warm.readyz()[0] == 200, "ready again")
+            files = re.findall(r'^kinformer_state_writes_total{file="(.*)"}', ask(warm, "/metrics")[2].decode(), re.M)
+            self.assertEqual(sorted(files), [FILE, FILE + "-2"])
+            warm.daemon.stop()
+        with self.start(resources=entries[1:], events="none") as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            self.assertEqual((warm.lists(), warm.daemon.count_log("state not used")), ([], 0))
+            warm.daemon.stop()
+
     def test_each_entry_has_a_file_for_each_namespace(self):
         resources = [{"resource": "configmaps", "namespaces": names, "keep": [keep], "serve": False}
                      for names, keep in (([NAMESPACE], "data"), (["default"], "data"), ([NAMESPACE, "default"], "binaryData"),
