@@ -35,13 +35,15 @@
 /* Signal handlers and callbacks set it, the main thread waits on it. */
 static struct kinf__waker wake;
 /* Atomic: a thread of somebody else's may take the signal. */
-static _Atomic(bool) stop_asked, reload_asked, time_is_over;
+static _Atomic(bool) stop_asked, reload_asked, reopen_asked, time_is_over;
 static _Atomic(struct kinf_client *) interruptible; /* whose blocking calls a signal ends */
 
 static void handle_signal(int signal_no)
 {
     struct kinf_client *client = atomic_load(&interruptible);
 
+    if (signal_no == SIGHUP)
+        atomic_store(&reopen_asked, true);
     atomic_store(signal_no == SIGHUP    ? &reload_asked
                  : signal_no == SIGALRM ? &time_is_over
                                         : &stop_asked,
@@ -98,6 +100,13 @@ static void limit_time(int64_t limit_ms)
     setitimer(ITIMER_REAL, &limit, NULL);
 }
 
+/* What rotates logs waits for no server. */
+static void reopen_log(struct daemon *daemon)
+{
+    if (atomic_exchange(&reopen_asked, false) && daemon->watches.serving != NULL)
+        kinf__serving_reopen_log(daemon->watches.serving);
+}
+
 /* --- a server that is not there yet --- */
 
 struct outage {
@@ -132,7 +141,7 @@ static bool is_away(const struct kinf_error *err)
 
 /* Whether what failed is to be tried again, after a pause: a daemon may be there before its server.
  * Whoever measures wants to know now. */
-static bool waits_for_server(const struct daemon *daemon, struct outage *outage,
+static bool waits_for_server(struct daemon *daemon, struct outage *outage,
                              const struct kinf_error *err)
 {
     if (daemon->options->command != KINF__COMMAND_RUN || !is_away(err))
@@ -142,6 +151,7 @@ static bool waits_for_server(const struct daemon *daemon, struct outage *outage,
                      kinf__backoff_next(&outage->backoff, kinf__clock_now_ms(),
                                         (uint64_t)kinf__clock_now_ns(), err->retry_after_ms));
     kinf__waker_clear(&wake);
+    reopen_log(daemon);
     return !atomic_load(&stop_asked);
 }
 
@@ -309,15 +319,6 @@ static void note_synced(struct kinf__watches *watches)
     kinf__notify("READY=1");
 }
 
-static void begin_errand(struct daemon *daemon)
-{
-    bool is_reload = atomic_exchange(&reload_asked, false);
-
-    if (is_reload && daemon->watches.serving != NULL)
-        kinf__serving_reopen_log(daemon->watches.serving);
-    kinf__errand_begin(&daemon->errand, is_reload);
-}
-
 /* `wait_ms` not above 0: whenever it suits. */
 static int64_t soonest(int64_t wait_ms, int64_t other_ms)
 {
@@ -342,10 +343,11 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
     while (!atomic_load(&stop_asked) &&
            (failed = kinf__watches_failure(&daemon->watches, err)) == 0) {
         note_synced(&daemon->watches);
+        reopen_log(daemon);
         kinf__errand_finish(&daemon->errand);
         again_ms = kinf__on_demand_look(&daemon->on_demand, !daemon->errand.is_under_way);
         if (!daemon->errand.is_under_way)
-            begin_errand(daemon);
+            kinf__errand_begin(&daemon->errand, atomic_exchange(&reload_asked, false));
         if (daemon->watches.serving != NULL)
             kinf__serving_refresh_kubeconfig(daemon->watches.serving);
         kinf__daemon_handlers_look(&daemon->watches.handlers);

@@ -27,10 +27,11 @@ class ServeReloadTest(unittest.TestCase):
         served.daemon.wait_logged("configuration read again")
 
     def test_what_a_reload_still_prepares_is_not_waited_for(self):
-        self.write("resource: configmaps")
+        log = os.path.join(self.folder, "access")
+        self.write("resource: configmaps", more=f"accessLog: {log}\n")
         with Proxy() as proxy:
             with Served("--config", self.path, resource=(), kubeconfig=proxy.kubeconfig(self.folder)) as served:
-                self.write("resource: configmaps", "resource: nodes")
+                self.write("resource: configmaps", "resource: nodes", more=f"accessLog: {log}\n")
                 proxy.drop()
                 proxy.stall.set()
                 n_connections = proxy.n_connections
@@ -41,6 +42,9 @@ class ServeReloadTest(unittest.TestCase):
                 self.assertEqual((status, b"nodes" in body), (200, False), body)
                 self.assertEqual(ask(served, "/api/v1/nodes")[0], 403)
                 self.assertEqual(ask(served, "/api/v1/configmaps")[0], 200)
+                os.rename(log, log + ".1")
+                served.daemon.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: os.path.exists(log), "the access log is opened again")
                 proxy.stall.clear()
                 served.daemon.wait_logged("configuration read again")
                 wait_until(lambda: ask(served, "/readyz/nodes")[0] == 200, "nodes are served")

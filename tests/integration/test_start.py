@@ -23,10 +23,11 @@ class StartTest(unittest.TestCase):
         self.cache = os.path.join(folder.name, "cache")
         self.config = os.path.join(folder.name, "config")
         self.kubeconfig = os.path.join(folder.name, "kubeconfig")
+        self.access_log = os.path.join(folder.name, "access")
 
     def start(self, spread, kubeconfig):
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"events: json\nstartSpread: {spread}\nresources: [{{resource: pods}}]\n")
+            file.write(f"events: json\nstartSpread: {spread}\naccessLog: {self.access_log}\nresources: [{{resource: pods}}]\n")
         return Daemon("--listen", "127.0.0.1:0", "--write-kubeconfig", self.cache, config=self.config,
                       kubeconfig=kubeconfig)
 
@@ -52,6 +53,9 @@ class StartTest(unittest.TestCase):
                 served = self.served(daemon)
                 daemon.wait_logged("waiting for the server")
                 self.expect_unready(served)
+                os.rename(self.access_log, self.access_log + ".1")
+                daemon.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: os.path.exists(self.access_log), "the access log is opened again")
                 bound.close()
                 with Sim("--listen", address, "--generate", "pods=3"):
                     wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready")
