@@ -251,6 +251,12 @@ int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handler
     return failed;
 }
 
+void kinf__outbox_feeds_join(const struct kinf__outbox_feeds *feeds)
+{
+    for (size_t i = 0; i < feeds->n_items; i++)
+        kinf__outbox_feed_join(feeds->items[i]);
+}
+
 void kinf__outbox_feeds_open(const struct kinf__outbox_feeds *feeds)
 {
     for (size_t i = 0; i < feeds->n_items; i++)

@@ -58,6 +58,7 @@ KINF_MUST_CHECK int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_h
                                                      const char *configured, const char *name,
                                                      struct kinf__outbox_feeds *feeds,
                                                      struct kinf_error *err);
+void kinf__outbox_feeds_join(const struct kinf__outbox_feeds *feeds);
 void kinf__outbox_feeds_open(const struct kinf__outbox_feeds *feeds);
 void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds);
 

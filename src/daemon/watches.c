@@ -147,6 +147,10 @@ void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **
 {
     const struct kinf__config *config = take_config != NULL ? take_config : &watches->config;
 
+    for (size_t i = 0; i < config->n_resources; i++) {
+        if (!kinf__watches_have(watches, take_items[i]))
+            kinf__outbox_feeds_join(&take_items[i]->feeds);
+    }
     /* Before the old ones go: a client is told to come back, not that there is nothing. */
     for (size_t i = 0; i < config->n_resources; i++) {
         if (!kinf__watches_have(watches, take_items[i]))

@@ -69,6 +69,8 @@ void kinf__outbox_release(struct kinf__outbox *outbox);
 KINF_MUST_CHECK int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
                                           struct kinf__outbox_feed **ret_feed,
                                           struct kinf_error *err);
+/* Of several that are opened together each joins first: SYNCED of its resource waits for it by then. */
+void kinf__outbox_feed_join(struct kinf__outbox_feed *feed);
 /* From here on the consumer is told what it has. Once. */
 void kinf__outbox_feed_open(struct kinf__outbox_feed *feed);
 /* Its objects are not told any more: the consumer is told the others anew, if it was told any of its. NULL is

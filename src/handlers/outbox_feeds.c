@@ -73,7 +73,9 @@ static struct kinf__outbox_entry *find_other(const struct kinf__outbox_feed *fee
     KINF__LIST_FOR_EACH (link, &feed->outbox->feeds) {
         struct kinf__outbox_feed *other = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
         struct kinf__outbox_entry *entry =
-            other != feed && strcmp(other->resource, feed->resource) == 0 ? find(other, key) : NULL;
+            other != feed && other->is_open && strcmp(other->resource, feed->resource) == 0
+                ? find(other, key)
+                : NULL;
 
         if (entry != NULL && !entry->is_shadow)
             return entry;
@@ -187,7 +189,7 @@ static void announce_synced(struct kinf__outbox *outbox, const char *resource)
 
         if (strcmp(feed->resource, resource) != 0)
             continue;
-        if (!feed->has_synced && !feed->is_refused)
+        if (!feed->is_open || (!feed->has_synced && !feed->is_refused))
             return;
         if (feed->is_synced_due)
             due = feed;
@@ -277,13 +279,26 @@ static void note_kept(struct kinf__outbox_entry *entry)
     note(entry, NULL, entry->object);
 }
 
+static void join(struct kinf__outbox_feed *feed)
+{
+    if (kinf__list_is_empty(&feed->link))
+        kinf__list_push_back(&feed->outbox->feeds, &feed->link);
+}
+
+void kinf__outbox_feed_join(struct kinf__outbox_feed *feed)
+{
+    kinf__mutex_lock(&feed->outbox->lock);
+    join(feed);
+    kinf__mutex_unlock(&feed->outbox->lock);
+}
+
 void kinf__outbox_feed_open(struct kinf__outbox_feed *feed)
 {
     struct kinf__outbox *outbox = feed->outbox;
 
     kinf__mutex_lock(&outbox->lock);
+    join(feed);
     feed->is_open = true;
-    kinf__list_push_back(&outbox->feeds, &feed->link);
     each_entry(feed, note_kept);
     announce_synced(outbox, feed->resource);
     kinf__mutex_unlock(&outbox->lock);
@@ -393,7 +408,7 @@ bool kinf__outbox_feed_check(const struct kinf__outbox_feed *feed)
                 KINF__CONTAINER_OF(node, struct kinf__outbox_entry, node);
             const struct kinf__outbox_entry *other =
                 find_other(feed, kinf_object_key(entry->object));
-            bool other_tells = other != NULL && !other->is_shadow;
+            bool other_tells = !feed->is_open || (other != NULL && !other->is_shadow);
 
             if (entry->is_shadow != other_tells ||
                 (entry->is_shadow && kinf__outbox_entry_is_placed(entry)))

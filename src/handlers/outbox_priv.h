@@ -30,7 +30,7 @@ struct kinf__outbox_entry {
 
 struct kinf__outbox_feed {
     struct kinf__outbox *outbox;
-    struct kinf__list link; /* in the outbox's feeds, once it is open */
+    struct kinf__list link; /* in the outbox's feeds, once it has joined */
     char *resource;
     /* guarded by the outbox's lock */
     struct kinf__hmap entries;

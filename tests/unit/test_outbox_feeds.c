@@ -150,6 +150,37 @@ static void a_feed_tells_what_it_has_when_it_is_opened(void **state)
     outbox_end(&f);
 }
 
+/* New ones of a configuration are opened one after another, and may have synced by then. */
+static void feeds_that_have_joined_are_waited_for_until_they_are_open(void **state)
+{
+    struct kinf__outbox_feed *second, *third;
+    struct outbox_fixture f;
+
+    (void)state;
+    outbox_begin(&f, false);
+    outbox_put(f.feed, "a", "1");
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &second, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "things", &third, NULL), 0);
+    outbox_put(second, "b", "2");
+    outbox_put(third, "a", "1");
+    kinf__outbox_feed_synced(second);
+    kinf__outbox_feed_refused(third);
+    kinf__outbox_feed_join(second);
+    kinf__outbox_feed_join(third);
+    kinf__outbox_feed_synced(f.feed);
+    assert_outbox_told(&f.outbox, "RESET, ADDED ns/a@1");
+    kinf__outbox_feed_open(second);
+    assert_outbox_told(&f.outbox, "ADDED ns/b@2");
+    outbox_delete(f.feed, "a", "1"); /* which the third has, and does not tell of yet */
+    assert_outbox_told(&f.outbox, "DELETED ns/a@1");
+    assert_true(kinf__outbox_check(&f.outbox));
+    kinf__outbox_feed_open(third);
+    assert_outbox_told(&f.outbox, "ADDED ns/a@1, SYNCED things");
+    kinf__outbox_feed_free(second);
+    kinf__outbox_feed_free(third);
+    outbox_end(&f);
+}
+
 #define N_FEEDS 4
 
 struct feeds {
@@ -430,6 +461,7 @@ struct event {
 
 struct follower {
     struct kinf__outbox_feed *feed; /* NULL: it is not there */
+    bool has_joined;
     bool is_open;
     int n_seen;                /* of the server's events */
     struct event has[N_NAMES]; /* version 0: nothing */
@@ -516,6 +548,15 @@ static void open_follower(struct follower *follower)
     follower->is_open = true;
 }
 
+static void join_or_open(struct follower *follower)
+{
+    if (follower->has_joined)
+        open_follower(follower);
+    else
+        kinf__outbox_feed_join(follower->feed);
+    follower->has_joined = true;
+}
+
 static void come_or_go(struct world *world, size_t i, bool goes)
 {
     struct follower *follower = &world->followers[i];
@@ -523,13 +564,13 @@ static void come_or_go(struct world *world, size_t i, bool goes)
     if (follower->feed == NULL) {
         assert_int_equal(kinf__outbox_feed_new(&world->f.outbox, "things", &follower->feed, NULL),
                          0);
-        follower->is_open = false;
+        follower->is_open = follower->has_joined = false;
     } else if (goes || follower->is_open) {
         kinf__outbox_feed_free(follower->feed);
         world->has_feed_gone = world->has_feed_gone || follower->is_open;
         *follower = (struct follower){ .feed = NULL };
     } else {
-        open_follower(follower);
+        join_or_open(follower);
     }
 }
 
@@ -642,6 +683,7 @@ int main(void)
         cmocka_unit_test(a_feed_that_is_refused_holds_up_nothing_until_it_is_there),
         cmocka_unit_test(a_feed_that_is_not_opened_is_as_if_it_was_not_there),
         cmocka_unit_test(a_feed_tells_what_it_has_when_it_is_opened),
+        cmocka_unit_test(feeds_that_have_joined_are_waited_for_until_they_are_open),
         cmocka_unit_test(whatever_feeds_come_and_go_synced_is_the_last_of_a_resource),
         cmocka_unit_test(what_two_feeds_have_is_told_once),
         cmocka_unit_test(an_object_is_deleted_when_the_last_feed_has_lost_it),
