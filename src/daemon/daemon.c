@@ -75,12 +75,15 @@ static void install_signal_handlers(int flags)
 {
     struct sigaction action = { .sa_handler = handle_signal, .sa_flags = flags };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction by_default = { .sa_handler = SIG_DFL };
 
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    /* Who started us may ignore it: a child would be gone before it is waited for, and its number free. */
+    sigaction(SIGCHLD, &by_default, NULL);
 }
 
 /* From here on blocking calls end by signals, also by one that came before. */

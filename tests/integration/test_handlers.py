@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ROOT, Daemon, cluster, config_map, lack, make_key_pair, run_daemon, wait_until
+from harness import ROOT, Daemon, cluster, config_map, daemon_path, lack, make_key_pair, run_daemon, wait_until
 from sim import Sim
 
 SPACE = "handlers"
@@ -211,6 +211,14 @@ class HandlersTest(unittest.TestCase):
         wait_until(lambda: daemon.check() or told & set(deleted) <= set(self.read("deleted").split()), "every deletion")
         self.assertEqual(daemon.count_log("no acknowledgement"), 0)
         daemon.stop()
+
+    def test_how_it_ended_is_told_also_if_who_started_the_daemon_waits_for_no_child(self):
+        command = [daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--resource", "namespaces", "--exec", "exit 7"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)) as process:
+            told = next(line for line in process.stderr if "handler failed" in line)
+            process.terminate()
+        self.assertIn("exit_code=7", told)
 
     def test_a_reload_takes_a_resource_away_from_it(self):
         self.put("kept", "x")
