@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 
-/* Events passed over under the lock at a time. */
 /* In one call: events that have nothing of the cursor's scope, and those whose object had to be
  * looked at. */
 #define N_PASSED_AT_ONCE 2048
