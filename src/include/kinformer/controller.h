@@ -84,8 +84,7 @@ struct kinf_controller;
 struct kinf_call;
 
 /* Makes it so. May block; may not stop or free the controller, nor one that waits for this one's end
- * (KINF_ERR_STATE). Returns 0 or a
- * negative enum kinf_errc: see above. */
+ * (KINF_ERR_STATE). Returns 0 or a negative enum kinf_errc: see above. */
 typedef int kinf_reconcile_cb(struct kinf_call *call, void *ctx, struct kinf_error *err);
 
 /* "namespace/name", or "name". The call's own. */

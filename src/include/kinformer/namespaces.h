@@ -98,9 +98,9 @@ KINF_API KINF_MUST_CHECK int kinf_namespaces_wait_for_rv(struct kinf_namespaces 
                                                          int64_t timeout_ms,
                                                          struct kinf_error *err);
 
-/* The informer of one namespace, for its status, store, lister and resourceVersion, and for controllers; NULL if it is
- * not among these. Borrowed; starting, stopping and freeing it is not the caller's, and refused
- * (KINF_ERR_STATE). */
+/* The informer of one namespace, for its status, store, lister and resourceVersion, and for
+ * controllers; NULL if it is not among these. Borrowed; starting, stopping and freeing it is not the
+ * caller's, and refused (KINF_ERR_STATE). */
 KINF_API struct kinf_informer *kinf_namespaces_informer(struct kinf_namespaces *namespaces,
                                                         const char *name);
 KINF_API const struct kinf_type *kinf_namespaces_type(const struct kinf_namespaces *namespaces);
