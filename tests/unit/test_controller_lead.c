@@ -339,21 +339,31 @@ static void lose_the_lead(struct stage *stage)
     assert_false(stage_status(stage).is_active);
 }
 
-/* C6: what that one has done no change may tell of. */
-static void who_leads_after_another_calls_each_object(void **state)
+static void lead_and_call(struct stage *stage)
 {
-    struct stage *stage = *state;
-
     stage_put(stage, "a", "sync: 'true'", "1");
     stage_start(stage);
     advance_until_active(stage);
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, 1);
-    take_lease(stage);
+}
+
+static void lead_again_and_call(struct stage *stage)
+{
     lose_the_lead(stage);
     advance_until_active(stage);
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, 2);
+}
+
+/* C6: what that one has done no change may tell of. */
+static void who_leads_after_another_calls_each_object(void **state)
+{
+    struct stage *stage = *state;
+
+    lead_and_call(stage);
+    take_lease(stage);
+    lead_again_and_call(stage);
 }
 
 /* C6: also if that one has not seen ours, and counts anew. */
@@ -361,17 +371,10 @@ static void who_leads_after_another_behind_a_deletion_calls_each_object(void **s
 {
     struct stage *stage = *state;
 
-    stage_put(stage, "a", "sync: 'true'", "1");
-    stage_start(stage);
-    advance_until_active(stage);
-    stage_settle(stage);
-    assert_int_equal(stage->n_reconciles, 1);
+    lead_and_call(stage);
     stage_must(stage, kinf_fake_delete(stage->fake, "leases", "default/test", &stage->err));
     put_lease(stage, "other", 15, 0);
-    lose_the_lead(stage);
-    advance_until_active(stage);
-    stage_settle(stage);
-    assert_int_equal(stage->n_reconciles, 2);
+    lead_again_and_call(stage);
 }
 
 static void who_leads_after_itself_calls_no_object(void **state)
