@@ -144,7 +144,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
         install-man uninstall dist deb clean compile_commands.json FORCE
 
 help: ## list the targets
-	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z0-9_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
 	  awk '/^ / { print section $$0; section = "" } !/^ / { section = "\n" $$0 ":\n" }' | expand -t 25
 
 all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) $(PLUGINS) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)

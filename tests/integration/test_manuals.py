@@ -300,13 +300,13 @@ class ExamplesTest(unittest.TestCase):
 class NamesTest(unittest.TestCase):
     def test_what_is_named_is_there(self):
         """Paths with a slash, and targets of make."""
-        targets = set(re.findall(r"^([a-z_.-]+):", read("Makefile"), re.M))
+        targets = set(re.findall(r"^([a-z0-9_.-]+):", read("Makefile"), re.M))
         pages = [os.path.join("docs", name) for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
         for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", *pages):
             text = read(document)
             paths = re.findall(r"(?<![\w/.])(?:src|tests|scripts|config|docs|examples|\.ci)/[\w./-]*\w", text)
             self.assertEqual([path for path in paths if not os.path.exists(os.path.join(ROOT, path))], [], document)
-            named = re.findall(r"(?:`|^    )make ((?:[a-z_.-]+ ?)+)", text, re.M)
+            named = re.findall(r"(?:`|^    )make ((?:[a-z0-9_.-]+ ?)+)", text, re.M)
             self.assertEqual({target for names in named for target in names.split()} - targets, set(), document)
 
 
