@@ -233,7 +233,7 @@ void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers)
 
 int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handlers,
                                      const char *configured, const char *name,
-                                     struct kinf__outbox_feeds *feeds, struct kinf_error *err)
+                                     struct kinf__handler_feeds *feeds, struct kinf_error *err)
 {
     int failed = 0;
 
@@ -251,19 +251,19 @@ int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handler
     return failed;
 }
 
-void kinf__outbox_feeds_join(const struct kinf__outbox_feeds *feeds)
+void kinf__handler_feeds_join(const struct kinf__handler_feeds *feeds)
 {
     for (size_t i = 0; i < feeds->n_items; i++)
         kinf__outbox_feed_join(feeds->items[i]);
 }
 
-void kinf__outbox_feeds_open(const struct kinf__outbox_feeds *feeds)
+void kinf__handler_feeds_open(const struct kinf__handler_feeds *feeds)
 {
     for (size_t i = 0; i < feeds->n_items; i++)
         kinf__outbox_feed_open(feeds->items[i]);
 }
 
-void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds)
+void kinf__handler_feeds_release(struct kinf__handler_feeds *feeds)
 {
     for (size_t i = 0; i < feeds->n_items; i++)
         kinf__outbox_feed_free(feeds->items[i]);

@@ -47,7 +47,7 @@ bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
 void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers);
 
 /* What a resource is told by. */
-struct kinf__outbox_feeds {
+struct kinf__handler_feeds {
     struct kinf__outbox_feed **items; /* of each handler that wants it */
     size_t n_items;
 };
@@ -56,11 +56,11 @@ struct kinf__outbox_feeds {
  * KINF_ERR_NO_MEMORY; the owner releases what there is. */
 KINF_MUST_CHECK int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handlers,
                                                      const char *configured, const char *name,
-                                                     struct kinf__outbox_feeds *feeds,
+                                                     struct kinf__handler_feeds *feeds,
                                                      struct kinf_error *err);
-void kinf__outbox_feeds_join(const struct kinf__outbox_feeds *feeds);
-void kinf__outbox_feeds_open(const struct kinf__outbox_feeds *feeds);
-void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds);
+void kinf__handler_feeds_join(const struct kinf__handler_feeds *feeds);
+void kinf__handler_feeds_open(const struct kinf__handler_feeds *feeds);
+void kinf__handler_feeds_release(struct kinf__handler_feeds *feeds);
 
 /* A kinf__write_metrics_cb and a kinf__write_state_cb (serve/server.h) of the handlers. Any thread. */
 KINF_MUST_CHECK int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx);

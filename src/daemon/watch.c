@@ -353,7 +353,7 @@ void kinf__watch_publish(struct kinf__watch *watch)
 {
     for (size_t i = 0; watch->server != NULL && i < watch->n_informers; i++)
         kinf__server_publish_source(watch->server, watch->sources[i]);
-    kinf__outbox_feeds_open(&watch->feeds);
+    kinf__handler_feeds_open(&watch->feeds);
 }
 
 void kinf__watch_withdraw(struct kinf__watch *watch)
@@ -397,7 +397,7 @@ void kinf__watch_free(struct kinf__watch *watch)
     kinf__events_end(&watch->events);
     for (size_t i = 0; i < watch->n_informers; i++)
         end_informer(watch, i);
-    kinf__outbox_feeds_release(&watch->feeds);
+    kinf__handler_feeds_release(&watch->feeds);
     free(watch->sources);
     free(watch->states);
     free(watch->parts);

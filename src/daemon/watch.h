@@ -39,9 +39,9 @@ struct kinf__watch {
     /* constant after start */
     const struct kinf__resource_config *config; /* the daemon's; main sets it anew on a reload */
     struct kinf__watch_owner owner;
-    struct kinf__events events;      /* mode KINF__EVENTS_NONE: nothing is printed */
-    struct kinf__outbox_feeds feeds; /* of the handlers that are told */
-    char *resource;                  /* "pods", "deployments.apps" */
+    struct kinf__events events;       /* mode KINF__EVENTS_NONE: nothing is printed */
+    struct kinf__handler_feeds feeds; /* of the handlers that are told */
+    char *resource;                   /* "pods", "deployments.apps" */
     struct kinf_informer **informers;
     struct kinf__watch_part *parts;    /* of the informers, in their order */
     struct kinf__source **sources;     /* likewise; NULL: not served */

@@ -149,7 +149,7 @@ void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **
 
     for (size_t i = 0; i < config->n_resources; i++) {
         if (!kinf__watches_have(watches, take_items[i]))
-            kinf__outbox_feeds_join(&take_items[i]->feeds);
+            kinf__handler_feeds_join(&take_items[i]->feeds);
     }
     /* Before the old ones go: a client is told to come back, not that there is nothing. */
     for (size_t i = 0; i < config->n_resources; i++) {

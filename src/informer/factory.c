@@ -242,23 +242,32 @@ int kinf_factory_new(struct kinf_client *client, struct kinf_factory **ret_facto
     return kinf__factory_new(client, ret_factory, err);
 }
 
-static bool is_held(struct kinf_factory *factory)
+/* NULL: none. */
+static struct kinf_informer *find_held(struct kinf_factory *factory)
 {
-    bool is = false;
+    struct kinf_informer *held = NULL;
 
     kinf__mutex_lock(&factory->lock);
-    KINF__LIST_FOR_EACH (node, &factory->entries)
-        is = is || kinf__informer_is_held(entry_of(node)->informer);
+    KINF__LIST_FOR_EACH (node, &factory->entries) {
+        if (kinf__informer_is_held(entry_of(node)->informer))
+            held = entry_of(node)->informer;
+    }
     kinf__mutex_unlock(&factory->lock);
-    return is;
+    return held;
 }
 
 void kinf_factory_free(struct kinf_factory *factory)
 {
     struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_informer *held;
 
-    if (factory == NULL || is_held(factory))
+    if (factory == NULL)
         return;
+    held = find_held(factory);
+    if (held != NULL) {
+        kinf__informer_refuse_held(held);
+        return;
+    }
     if (kinf_factory_shutdown(factory, &err) < 0) {
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "factory not freed error=%s",
                   KINF__QUOTED(err.message));

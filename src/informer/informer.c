@@ -423,16 +423,17 @@ void kinf__informer_let_go(struct kinf_informer *informer)
     atomic_fetch_sub(&informer->n_controllers, 1);
 }
 
-bool kinf__informer_is_held(struct kinf_informer *informer)
+bool kinf__informer_is_held(const struct kinf_informer *informer)
 {
-    bool is_held = atomic_load(&informer->n_controllers) != 0;
+    return atomic_load(&informer->n_controllers) != 0;
+}
 
-    if (is_held)
-        (void)kinf__misuse(NULL, KINF_ERR_STATE,
-                           "%s: an informer is not freed before the controllers that have it are "
-                           "stopped",
-                           informer->type->resource);
-    return is_held;
+void kinf__informer_refuse_held(const struct kinf_informer *informer)
+{
+    (void)kinf__misuse(NULL, KINF_ERR_STATE,
+                       "%s: an informer is not freed before the controllers that have it are "
+                       "stopped",
+                       informer->type->resource);
 }
 
 void kinf__informer_free(struct kinf_informer *informer)
@@ -451,8 +452,11 @@ void kinf__informer_free(struct kinf_informer *informer)
 
 void kinf_informer_free(struct kinf_informer *informer)
 {
-    if (informer != NULL && refuse_lent(informer, "freed", NULL) == 0 &&
-        !kinf__informer_is_held(informer))
+    if (informer == NULL || refuse_lent(informer, "freed", NULL) < 0)
+        return;
+    if (kinf__informer_is_held(informer))
+        kinf__informer_refuse_held(informer);
+    else
         kinf__informer_free(informer);
 }
 

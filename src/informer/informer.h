@@ -136,8 +136,9 @@ void kinf__informer_free(struct kinf_informer *informer);
 /* Until it is let go as often as it was held, neither it nor its owner is freed. */
 void kinf__informer_hold(struct kinf_informer *informer);
 void kinf__informer_let_go(struct kinf_informer *informer);
-/* Logs why when it is true. */
-bool kinf__informer_is_held(struct kinf_informer *informer);
+bool kinf__informer_is_held(const struct kinf_informer *informer);
+/* Logs that one that is held is to be freed. */
+void kinf__informer_refuse_held(const struct kinf_informer *informer);
 KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
 int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
 /* Whether it is past its start, or in it. */

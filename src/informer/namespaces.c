@@ -202,8 +202,10 @@ void kinf_namespaces_free(struct kinf_namespaces *namespaces)
     if (namespaces == NULL)
         return;
     for (size_t i = 0; i < namespaces->n_parts; i++) {
-        if (kinf__informer_is_held(namespaces->parts[i].informer))
+        if (kinf__informer_is_held(namespaces->parts[i].informer)) {
+            kinf__informer_refuse_held(namespaces->parts[i].informer);
             return;
+        }
     }
     if (kinf_namespaces_stop(namespaces, &err) < 0) {
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=%s",
