@@ -1,7 +1,7 @@
 /*
  * Marks of threads, and the waits between owners. Neighbours: listener.c and pop_loop.c
- * mark their threads, the indexer the one that adds an index; informer.c, factory.c, namespaces.c and
- * the controller ask.
+ * mark their threads, the indexer the one that adds an index; life.c, factory.c, namespaces.c and the
+ * controller ask.
  *
  * Invariant: the waits of the list have no cycle, since one that would close a cycle is refused.
  */

@@ -1,7 +1,7 @@
 /*
- * The informer's insides, shared by informer.c (life and calls), status.c (what is known of it,
- * and waiting for it), pop_loop.c (processor thread), and by factory.c and namespaces.c, which have
- * several.
+ * The informer's insides, shared by informer.c (what it consists of, and calls), life.c (starting,
+ * stopping and freeing), status.c (what is known of it, and waiting for it), pop_loop.c (processor thread),
+ * and by factory.c and namespaces.c, which have several.
  *
  * Threads: as each member says.
  */
@@ -133,6 +133,8 @@ void kinf__informer_last_errors(struct kinf_informer *informer,
 /* What an owner does with the informers that it lends: kinf_informer_start() and so on refuse those. */
 void kinf__informer_lend(struct kinf_informer *informer);
 void kinf__informer_free(struct kinf_informer *informer);
+/* Of one that has no threads, or not any more. */
+void kinf__informer_release(struct kinf_informer *informer);
 /* Until it is let go as often as it was held, neither it nor its owner is freed. */
 void kinf__informer_hold(struct kinf_informer *informer);
 void kinf__informer_let_go(struct kinf_informer *informer);

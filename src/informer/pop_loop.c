@@ -1,7 +1,7 @@
 /*
  * The processor thread: pops deltas, applies them, and does the chores that nobody else has time
  * for. What comes while it sleeps the reflector's thread does in its place. Neighbours:
- * handle_deltas.c for what a delta means, informer.c starts and joins it.
+ * handle_deltas.c for what a delta means, life.c starts and joins it.
  *
  * What cannot be applied for want of memory is tried again and not dropped: the queue fills
  * meanwhile and holds the reflector back, and nobody is told anything that is not in the store.
