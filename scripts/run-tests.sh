@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make test: installs what is missing, builds, runs unit tests in three builds and integration tests on
 # kinformer-sim and on a real kube-apiserver, and prints a summary of what ran, what was skipped, what was not
-# compared with the real server, and what took the longest. With CI=true nothing may be skipped.
+# compared with the real server, what took the longest, and what failed by what. With CI=true nothing may be skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,8 @@ jobs=$(nproc)
 results=$(mktemp -d)
 declare -A begun
 trap 'kill "${begun[@]}" 2>/dev/null; rm -rf "$results"' EXIT
-export KINF_TEST_TIMES=$results/times
-touch "$KINF_TEST_TIMES"
+export KINF_TEST_TIMES=$results/times KINF_TEST_FAILURES=$results/failures
+touch "$KINF_TEST_TIMES" "$KINF_TEST_FAILURES"
 passed=0
 failed=0
 skipped=0
@@ -103,5 +103,7 @@ printf '%s\n' "${summary[@]}"
 [ -z "${not_compared:-}" ] || echo "  $not_compared"
 echo "  the ten slowest"
 sort -rn "$KINF_TEST_TIMES" | head -n 10 | while read -r seconds test; do printf '  %7s s  %s\n' "$seconds" "$test"; done
+# Last, since of a long log the end is what is kept.
+[ ! -s "$KINF_TEST_FAILURES" ] || { echo "  what failed" && sed 's/^/    /' "$KINF_TEST_FAILURES"; }
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -2,7 +2,8 @@
 # Runs unit test programs, one process a file and two at a time on each processor, since much of their time is
 # waiting: run-unit-tests.sh MODE PROGRAM...
 # MODE "valgrind": each in valgrind, of programs that were built without a sanitizer; "arm64": each in an emulator.
-# Prints one line a program, and the whole output of one that fails.
+# Prints one line a program, and the whole output of one that fails; what it failed by goes to the file that
+# KINF_TEST_FAILURES names, too.
 set -euo pipefail
 
 mode=$1
@@ -29,12 +30,13 @@ fi
 export limit under
 
 run_program() {
-    local name output started seconds n
+    local name output started seconds n said status=0
 
     name=$(basename "$1")
     output=$results/$name.output
     started=$(date +%s)
-    if timeout "$limit" $under "$1" >"$output" 2>&1; then
+    timeout "$limit" $under "$1" >"$output" 2>&1 || status=$?
+    if [ "$status" -eq 0 ]; then
         n=$(grep -c '^\[       OK' "$output" || true)
         sed -n "s/^not in valgrind: /skipped     1: $name: /p" "$output" >>"$results/skipped"
         seconds=$(($(date +%s) - started))
@@ -45,9 +47,17 @@ run_program() {
         echo "  FAILED  $mode $name"
         cat "$output"
         echo "$name" >>"$results/failed"
+        said=$(say_failure "$output")
+        echo "$name ($mode): status $status, $said" >>"${KINF_TEST_FAILURES:-/dev/null}"
     fi
 }
-export -f run_program
+
+# say_failure OUTPUT: the test that it began last, and what that or a sanitizer said.
+say_failure() {
+    echo "last begun $(sed -n 's/^\[ RUN      \] //p' "$1" | tail -n 1)"
+    grep -aE '^\[  (ERROR|FAILED) |^\[   LINE |^SUMMARY: |^==[0-9]+==ERROR' "$1" | cut -c -200 | head -n 6 | sed 's/^/    /' || true
+}
+export -f run_program say_failure
 
 touch "$results/passed" "$results/failed" "$results/skipped"
 printf '%s\n' "$@" | xargs -P "$at_once" -I{} bash -c 'run_program {}'

@@ -9,6 +9,7 @@ its end without a failure: one that cannot be imported, whose worker dies or tak
 ends the clusters, too.
 
     KINF_TEST_TIMES           to this file "SECONDS TEST" is appended of each test
+    KINF_TEST_FAILURES        to this file what failed is appended, each with the end of what it said
     KINF_TEST_LOGS            the folder of the logs
     KINF_TEST_MODULE_SECONDS  what a module may take, default 1800
 """
@@ -248,6 +249,10 @@ class Run:
         if "KINF_TEST_TIMES" in os.environ:
             with open(os.environ["KINF_TEST_TIMES"], "a", encoding="utf-8") as file:
                 file.writelines(f"{took} {test} on {SERVER}\n" for took, test in times)
+        if "KINF_TEST_FAILURES" in os.environ:
+            with open(os.environ["KINF_TEST_FAILURES"], "a", encoding="utf-8") as file:
+                for test, text in self.all_of("failed"):
+                    print(f"{test} on {SERVER}", *text.strip().splitlines()[-3:], sep="\n    ", file=file)
         with open(os.path.join(LOGS, "out-of-place"), "w", encoding="utf-8") as file:
             print(sum(outcome.n_out_of_place for outcome in self.outcomes.values()), file=file)
 

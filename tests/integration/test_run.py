@@ -43,7 +43,8 @@ class RunTest(unittest.TestCase):
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, "PYTHONPATH": self.folder, "KINF_TEST_LOGS": os.path.join(self.folder, "logs"), "CI": ci,
                  "KINF_TEST_SERVER": server, "KINF_TEST_MODULE_SECONDS": str(seconds),
-                 "KINF_TEST_TIMES": os.path.join(self.folder, "times")})
+                 "KINF_TEST_TIMES": os.path.join(self.folder, "times"),
+                 "KINF_TEST_FAILURES": os.path.join(self.folder, "failures")})
         self.addCleanup(process.terminate)
         return process
 
@@ -62,6 +63,8 @@ class RunTest(unittest.TestCase):
         self.assertRegex(said, r"FAILED: .*test_bad.*\n(.*\n)*?.*" + reason)
         self.assertRegex(said, r"2 modules on .*: \d tests, 1 failed, \d skipped\n$")
         self.assertIn("-- test_good: 1 tests, 0 failed, 0 skipped", said)
+        self.assertRegex(self.read("failures"), r"^.*test_bad.* on kinformer-sim\n    (.*\n    )*.*" + reason + r".*\n$")
+        os.remove(os.path.join(self.folder, "failures"))
 
     def test_what_fails_fails_the_run(self):
         for reason, body in (("AssertionError: False is not true", "def test_bad(self): self.assertTrue(False)"),
