@@ -125,15 +125,18 @@ static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(
 
 /* What another leader has done, or begun, since, no change may tell of: as at the beginning, each object is
  * called. A term of ours has the number behind that of the last one, unless somebody led in between. */
-static void begin_term(struct kinf_controller *controller, int64_t term)
+static bool has_another_led(const struct kinf_controller *controller, int64_t term)
     KINF__REQUIRES(controller->lock)
 {
-    bool is_anew = controller->term != KINF__NO_TERM && term != controller->term &&
-                   term != controller->term + 1;
+    return controller->term != KINF__NO_TERM && term != controller->term &&
+           term != controller->term + 1;
+}
 
-    open_gate(controller, term);
-    if (!is_anew)
-        return;
+/* Before the gate opens, so that who is active has all that it must call. */
+static void prepare_term(struct kinf_controller *controller, int64_t term)
+    KINF__REQUIRES(controller->lock)
+{
+    controller->term = term;
     kinf__mutex_unlock(&controller->lock);
     kinf__trigger_add_all(kinf__primary(controller));
     kinf__mutex_lock(&controller->lock);
@@ -160,10 +163,15 @@ static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(control
         term = look_for_term(controller);
         if (!is_running(controller))
             break;
-        if (controller->is_open && term != controller->term)
+        if (controller->is_open && term != controller->term) {
             close_gate(controller);
-        else if (!controller->is_open && term != KINF__NO_TERM)
-            begin_term(controller, term);
+        } else if (!controller->is_open && term != KINF__NO_TERM) {
+            if (has_another_led(controller, term)) {
+                prepare_term(controller, term);
+                continue; /* it may be over */
+            }
+            open_gate(controller, term);
+        }
         kinf__own_writes_forget(controller);
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
                                     next_look_ms(controller));

@@ -8,6 +8,9 @@
 #include "unit/controller_fixture.h"
 #include "unit/test.h"
 
+#define PATIENCE_MS 60000
+#define MOMENTS     6000 /* of pass_time(), at the most */
+
 static struct kinf_elector *elector;
 
 static void nap(long ms)
@@ -68,10 +71,10 @@ static void put_lease(struct stage *stage, const char *name, int seconds, int te
     stage_must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
 }
 
-/* Somebody has the Lease, from now on for 15 s. */
+/* Somebody has the Lease, from now on for 15 s, behind any term of ours. */
 static void take_lease(struct stage *stage)
 {
-    put_lease(stage, "other", 15, 7);
+    put_lease(stage, "other", 15, 700);
 }
 
 static const char *holder(struct stage *stage)
@@ -93,18 +96,32 @@ static int apply(struct stage *stage, struct kinf_call *call, struct kinf_error 
     return rc;
 }
 
+/* A clock that runs away from an elector that waits for a processor would end its terms. */
+static void pass_time(struct stage *stage)
+{
+    kinf_fake_advance(stage->fake, 200);
+    nap(10);
+}
+
+static void wait_until_active(struct stage *stage, struct kinf_controller *controller)
+{
+    struct kinf_controller_status status = { .is_active = false };
+
+    for (int i = 0; i < MOMENTS && !status.is_active; i++) {
+        pass_time(stage);
+        kinf_controller_status(controller, &status);
+    }
+    assert_true(status.is_active);
+}
+
 static void advance_until_active(struct stage *stage)
 {
-    for (int i = 0; i < 300 && !stage_status(stage).is_active; i++) {
-        kinf_fake_advance(stage->fake, 1000);
-        nap(2);
-    }
-    assert_true(stage_status(stage).is_active);
+    wait_until_active(stage, stage->controller);
 }
 
 static void wait_until_synced(struct stage *stage)
 {
-    for (int i = 0; i < 10000 && !stage_status(stage).is_synced; i++)
+    for (int i = 0; i < PATIENCE_MS && !stage_status(stage).is_synced; i++)
         nap(1);
     assert_true(stage_status(stage).is_synced);
 }
@@ -139,16 +156,14 @@ static void a_term_that_ends_ends_its_requests(void **state)
     stage_put(stage, "a", "sync: 'true'", "1");
     stage->number = 1;
     stage_start(stage);
-    for (int i = 0; i < 3000 && stage->n_reconciles == 0; i++)
+    for (int i = 0; i < PATIENCE_MS && stage->n_reconciles == 0; i++)
         nap(1);
     nap(20);
     assert_int_equal(stage->number, 1);
     take_lease(stage);
     /* It is seen with the next renewal. */
-    for (int i = 0; i < 100 && stage->number == 1; i++) {
-        kinf_fake_advance(stage->fake, 500);
-        nap(5);
-    }
+    for (int i = 0; i < MOMENTS && stage->number == 1; i++)
+        pass_time(stage);
     assert_int_equal(stage->number, KINF_ERR_STOPPED);
     assert_false(stage_has(stage, "default/written"));
     assert_int_equal(stage_status(stage).n_other_errors, 0);
@@ -163,7 +178,7 @@ static void a_term_that_ends_ends_its_requests(void **state)
 
 static void wait_for_count(const _Atomic(int) *count, int least)
 {
-    for (int i = 0; i < 5000 && *count < least; i++)
+    for (int i = 0; i < PATIENCE_MS && *count < least; i++)
         nap(1);
     assert_true(*count >= least);
 }
@@ -196,14 +211,14 @@ static void what_is_left_of_a_term_does_not_disturb_the_next(void **state)
     stage_start(stage);
     wait_for_count(&stage->n_reconciles, 1);
     put_lease(stage, "", 1, 7);
-    for (int i = 0; i < 5000 && strcmp(holder(stage), "we") != 0; i++)
+    for (int i = 0; i < PATIENCE_MS && strcmp(holder(stage), "we") != 0; i++)
         nap(1);
     advance_until_active(stage);
     stage_put(stage, "b", "sync: 'true'", "1");
     wait_for_count(&n_by_b, 1);
     nap(50);
     is_over = true;
-    for (int i = 0; i < 5000 && stage_status(stage).n_stopped == 0; i++)
+    for (int i = 0; i < PATIENCE_MS && stage_status(stage).n_stopped == 0; i++)
         nap(1);
     nap(50);
     assert_int_equal(stage_status(stage).n_stopped, 1);
@@ -216,10 +231,8 @@ static int lose_it_first(struct stage *stage, struct kinf_call *call, struct kin
 
     if (n == 1) {
         take_lease(stage);
-        for (int i = 0; i < 3000 && kinf_elector_leads(elector); i++) {
-            kinf_fake_advance(stage->fake, 1000);
-            nap(1);
-        }
+        for (int i = 0; i < MOMENTS && kinf_elector_leads(elector); i++)
+            pass_time(stage);
     }
     return apply(stage, call, err);
 }
@@ -233,7 +246,7 @@ static void nothing_is_written_when_the_term_is_over(void **state)
     stage_put(stage, "a", "sync: 'true'", "1");
     stage->number = 1;
     stage_start(stage);
-    for (int i = 0; i < 5000 && stage->number == 1; i++)
+    for (int i = 0; i < PATIENCE_MS && stage->number == 1; i++)
         nap(1);
     assert_int_equal(stage->number, KINF_ERR_STOPPED);
     assert_false(stage_has(stage, "default/written"));
@@ -332,10 +345,8 @@ static void stops_while_another_leads(void **state)
 
 static void lose_the_lead(struct stage *stage)
 {
-    for (int i = 0; i < 300 && stage_status(stage).is_active; i++) {
-        kinf_fake_advance(stage->fake, 1000);
-        nap(2);
-    }
+    for (int i = 0; i < MOMENTS && stage_status(stage).is_active; i++)
+        pass_time(stage);
     assert_false(stage_status(stage).is_active);
 }
 
@@ -402,18 +413,6 @@ static struct kinf_controller *make_other(struct stage *stage)
     options.name = "other";
     stage_must(stage, kinf_controller_new(stage->client, &options, &other, &stage->err));
     return other;
-}
-
-static void wait_until_active(struct stage *stage, struct kinf_controller *controller)
-{
-    struct kinf_controller_status status = { .is_active = false };
-
-    for (int i = 0; i < 300 && !status.is_active; i++) {
-        kinf_fake_advance(stage->fake, 1000);
-        nap(2);
-        kinf_controller_status(controller, &status);
-    }
-    assert_true(status.is_active);
 }
 
 static void the_last_of_several_gives_the_lease_up(void **state)
