@@ -15,7 +15,7 @@
 #include "replay/replay_priv.h"
 #include "unit/test.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 60000
 #define LET_GO  1 /* the signal */
 
 static void must(int r)

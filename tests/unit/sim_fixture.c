@@ -12,7 +12,7 @@
 #include "unit/patch_fixture.h"
 #include "unit/test.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 struct kinf__sim *test_sim_new(void)
 {

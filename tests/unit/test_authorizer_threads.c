@@ -16,7 +16,7 @@
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 #define AT_ONCE_MS  5000 /* half of what a review may take */
 
 /* Everybody is who the token says, and may; tokens "slow..." are looked at until they may go on. */

@@ -118,7 +118,7 @@ static void a_call_sees_what_the_last_one_wrote(void **state)
     stage->reconcile = copy_once_and_look;
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 2000 && stage->number < 50; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number < 50; i++)
         nap(5);
     stage_settle(stage);
     assert_int_equal(stage->number, 50);
@@ -137,15 +137,15 @@ static void old_data_is_not_acted_upon(void **state)
     stage_must(stage, kinf_fake_fault(stage->fake, "watch configmaps stall after=0", &stage->err));
     stage_put(stage, "a", "sync: 'true'", "1");
     stage_start(stage);
-    for (int i = 0; i < 2000 && stage->number < 1; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number < 1; i++)
         nap(5);
-    for (int i = 0; i < 2000 && stage_status(stage).n_wait_timeouts == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage_status(stage).n_wait_timeouts == 0; i++)
         kinf_fake_advance(stage->fake, 1000);
     assert_int_equal(stage->number, 1);
     assert_int_equal(stage->n_reconciles, 1);
     kinf_fake_clear_faults(stage->fake);
     kinf_fake_drop(stage->fake);
-    for (int i = 0; i < 2000 && stage->number < 50; i++) {
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number < 50; i++) {
         kinf_fake_advance(stage->fake, 1000);
         nap(5);
     }
@@ -163,7 +163,7 @@ static int be_slow(struct stage *stage, struct kinf_call *call, struct kinf_erro
     (void)err;
     if (++n_inside > 1)
         n_at_once++;
-    for (int i = 0; i < 2000 && stage->number == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number == 0; i++)
         nap(1);
     n_inside--;
     return 0;
@@ -193,7 +193,7 @@ static void changes_during_a_call_wait_for_its_end_and_are_one(void **state)
     stage->reconcile = be_slow;
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 5000 && n_inside == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && n_inside == 0; i++)
         nap(1);
     stage_put(stage, "a", "sync: 'true'", "2");
     stage_put(stage, "a", "sync: 'true'", "3");
@@ -218,7 +218,7 @@ static void who_says_stopped_is_called_again_and_has_not_failed(void **state)
     stage->reconcile = say_stopped;
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 5000 && stage->n_reconciles < 4; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_reconciles < 4; i++)
         nap(1);
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, 4);
@@ -237,7 +237,7 @@ static void every_object_is_called_for_each_resync_and_keys_may_be_added_by_hand
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, 2);
     kinf_fake_advance(stage->fake, 62000);
-    for (int i = 0; i < 5000 && stage->n_reconciles < 4; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_reconciles < 4; i++)
         nap(1);
     assert_int_equal(stage->n_reconciles, 4);
     stage_must(stage,
@@ -305,7 +305,7 @@ static void what_goes_before_it_has_its_finalizer_is_no_failure(void **state)
     stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps 404 times=1", &stage->err));
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 5000 && stage->n_reconciles == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_reconciles == 0; i++)
         nap(1);
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, 1);
@@ -345,7 +345,8 @@ static void a_finalizer_in_conflict_waits_for_another_version(void **state)
     assert_int_equal(status.n_conflicts, 1);
     kinf_fake_clear_faults(stage->fake);
     kinf_fake_drop(stage->fake);
-    for (int i = 0; i < 2000 && !has_finalizer(stage, "default/z", "example.org/cleanup"); i++) {
+    for (int i = 0;
+         i < STAGE_PATIENCE_MS && !has_finalizer(stage, "default/z", "example.org/cleanup"); i++) {
         kinf_fake_advance(stage->fake, 1000);
         nap(5);
     }
@@ -361,7 +362,7 @@ static void a_finalizer_that_is_refused_is_not_tried_for_ever(void **state)
     stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps 422 times=1", &stage->err));
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 5000 && stage_status(stage).n_invalid == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage_status(stage).n_invalid == 0; i++)
         nap(1);
     stage_settle(stage);
     assert_int_equal(stage_status(stage).n_invalid, 1);
@@ -642,7 +643,7 @@ static void want_of_memory_loses_no_key(void **state)
     n_failures_left = 3;
     stage_put(stage, "x", "sync-copy: 'true'", "1");
     stage_start(stage);
-    for (int i = 0; i < 5000 && stage->n_cleanups_gone == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_cleanups_gone == 0; i++)
         nap(2);
     assert_int_equal(n_failures_left, 0);
     assert_int_equal(stage->n_cleanups_gone, 1);
@@ -803,7 +804,7 @@ static void stop_gives_up_requests(void **state)
     stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps hang", &stage->err));
     stage_start(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
-    for (int i = 0; i < 5000 && stage->number == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number == 0; i++)
         nap(1);
     nap(20);
     began_ms = kinf__clock_now_ms();
@@ -883,7 +884,7 @@ static void an_informer_beside_the_factory_is_started_too(void **state)
                                             (void *)"owner", &stage->err));
     stage_put(stage, "a", "", "1");
     stage_must(stage, kinf_controller_start(stage->controller, &stage->err));
-    for (int i = 0; i < 5000 && stage->n_reconciles == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_reconciles == 0; i++)
         nap(1);
     assert_int_equal(stage->n_reconciles, 1);
     stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));

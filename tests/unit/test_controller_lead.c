@@ -8,8 +8,7 @@
 #include "unit/controller_fixture.h"
 #include "unit/test.h"
 
-#define PATIENCE_MS 60000
-#define MOMENTS     6000 /* of pass_time(), at the most */
+#define MOMENTS 6000 /* of pass_time(), at the most */
 
 static struct kinf_elector *elector;
 
@@ -121,7 +120,7 @@ static void advance_until_active(struct stage *stage)
 
 static void wait_until_synced(struct stage *stage)
 {
-    for (int i = 0; i < PATIENCE_MS && !stage_status(stage).is_synced; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && !stage_status(stage).is_synced; i++)
         nap(1);
     assert_true(stage_status(stage).is_synced);
 }
@@ -156,7 +155,7 @@ static void a_term_that_ends_ends_its_requests(void **state)
     stage_put(stage, "a", "sync: 'true'", "1");
     stage->number = 1;
     stage_start(stage);
-    for (int i = 0; i < PATIENCE_MS && stage->n_reconciles == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->n_reconciles == 0; i++)
         nap(1);
     nap(20);
     assert_int_equal(stage->number, 1);
@@ -178,7 +177,7 @@ static void a_term_that_ends_ends_its_requests(void **state)
 
 static void wait_for_count(const _Atomic(int) *count, int least)
 {
-    for (int i = 0; i < PATIENCE_MS && *count < least; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && *count < least; i++)
         nap(1);
     assert_true(*count >= least);
 }
@@ -211,14 +210,14 @@ static void what_is_left_of_a_term_does_not_disturb_the_next(void **state)
     stage_start(stage);
     wait_for_count(&stage->n_reconciles, 1);
     put_lease(stage, "", 1, 7);
-    for (int i = 0; i < PATIENCE_MS && strcmp(holder(stage), "we") != 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && strcmp(holder(stage), "we") != 0; i++)
         nap(1);
     advance_until_active(stage);
     stage_put(stage, "b", "sync: 'true'", "1");
     wait_for_count(&n_by_b, 1);
     nap(50);
     is_over = true;
-    for (int i = 0; i < PATIENCE_MS && stage_status(stage).n_stopped == 0; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage_status(stage).n_stopped == 0; i++)
         nap(1);
     nap(50);
     assert_int_equal(stage_status(stage).n_stopped, 1);
@@ -246,7 +245,7 @@ static void nothing_is_written_when_the_term_is_over(void **state)
     stage_put(stage, "a", "sync: 'true'", "1");
     stage->number = 1;
     stage_start(stage);
-    for (int i = 0; i < PATIENCE_MS && stage->number == 1; i++)
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number == 1; i++)
         nap(1);
     assert_int_equal(stage->number, KINF_ERR_STOPPED);
     assert_false(stage_has(stage, "default/written"));

@@ -12,7 +12,7 @@
 #include "unit/test.h"
 
 #define ALL_OF_THEM 1000000
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 
 /* Of ConfigMaps labelled slow=true. */
 static struct kinf_informer *slow;

@@ -24,7 +24,7 @@
 #include "unit/allocation.h"
 #include "unit/test.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 #define SILENCE_MS  40 /* what counts as one */
 #define N_PODS      3
 

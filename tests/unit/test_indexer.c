@@ -749,7 +749,7 @@ static void writes_take_garbage_along(void **state)
     (void)state;
     fill(20000);
     REPLACE("2", "only", "1", "");
-    for (int i = 0; i < 2000 && kinf__object_count() > 1; i++)
+    for (int i = 0; i < 60000 && kinf__object_count() > 1; i++)
         indexer_add(indexer, "only", "3", "");
     assert_int_equal(kinf__object_count(), 1);
 }

@@ -15,7 +15,7 @@
 #define AN_HOUR    3600
 #define LOOK_MS    10000
 #define NOTHING_MS 100 /* is waited for what must not come */
-#define WAIT_MS    20000
+#define WAIT_MS    60000
 
 static struct kinf__key_pair authority, server_pair, first_pair, second_pair;
 static char folder[] = "/tmp/kinformer-test-XXXXXX";
