@@ -25,7 +25,7 @@
 #define PATIENCE_MS 60000 /* of real time */
 #define AN_HOUR_MS  3600000
 #define LEAP_MS     10000
-#define STOP_MS     2000 /* at most, on a busy machine */
+#define STOP_MS     5000 /* at most, on a busy machine */
 #define N_MANY      2500
 #define LONG_ANSWER 3000000
 
