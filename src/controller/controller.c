@@ -67,8 +67,7 @@ static int start_informer(struct kinf__trigger *trigger, struct kinf_error *err)
     if (is_lent && (trigger->controller->options.factory != NULL ||
                     kinf__informer_was_started(trigger->informer)))
         return 0;
-    failed = kinf_informer_start(trigger->informer, &own);
-    trigger->is_ours = failed == 0;
+    failed = kinf__informer_start_held(trigger->informer, &own);
     /* It runs already; or it has stopped: then it is never synced. */
     if (failed == KINF_ERR_STATE && !is_lent)
         return 0;
@@ -87,6 +86,13 @@ static int join_elector(struct kinf_controller *controller, struct kinf_error *e
     return failed;
 }
 
+static int start_factory(struct kinf_controller *controller, struct kinf_error *err)
+{
+    kinf__factory_hold(controller->options.factory);
+    controller->has_factory = true;
+    return kinf_factory_start(controller->options.factory, err);
+}
+
 static int start_all(struct kinf_controller *controller, struct kinf_error *err)
 {
     int failed = join_elector(controller, err);
@@ -98,7 +104,7 @@ static int start_all(struct kinf_controller *controller, struct kinf_error *err)
     if (failed == 0)
         failed = start_threads(controller, err);
     if (failed == 0 && controller->options.factory != NULL)
-        failed = kinf_factory_start(controller->options.factory, err);
+        failed = start_factory(controller, err);
     KINF__TRIGGER_FOR_EACH (trigger, controller) {
         if (failed == 0)
             failed = start_informer(trigger, err);
@@ -124,8 +130,9 @@ static void stop_informers(struct kinf_controller *controller)
         if (trigger->handler != 0)
             kinf_informer_remove_handler(trigger->informer, trigger->handler);
     }
-    if (controller->options.factory != NULL)
-        (void)kinf_factory_shutdown(controller->options.factory, NULL);
+    if (controller->has_factory)
+        kinf__factory_let_go(controller->options.factory);
+    controller->has_factory = false;
     KINF__TRIGGER_FOR_EACH (trigger, controller)
         kinf__trigger_let_go(trigger);
 }

@@ -37,7 +37,6 @@ struct kinf__trigger {
     struct kinf_label_selector *labels; /* the informer's */
     struct kinf_field_selector *fields;
     kinf_handler_id handler; /* 0: none */
-    bool is_ours;            /* this controller has started it */
 };
 
 /* What is counted: the members of struct kinf_controller_status. */
@@ -93,9 +92,10 @@ struct kinf_controller {
     /* guarded by lock */
     enum kinf__controller_life life;
     bool is_synced;
-    bool is_open;    /* calls may begin */
-    int64_t term;    /* for which it was opened last */
-    bool has_joined; /* its elector */
+    bool is_open;     /* calls may begin */
+    int64_t term;     /* for which it was opened last */
+    bool has_joined;  /* its elector */
+    bool has_factory; /* holds it */
     pthread_t keeper;
     bool has_keeper;
     struct kinf__own_writes own_writes;
@@ -156,7 +156,7 @@ KINF_MUST_CHECK int kinf__trigger_add(struct kinf_controller *controller,
 void kinf__trigger_free(struct kinf__trigger *trigger);
 /* Until it is let go, its informer is not freed. */
 KINF_MUST_CHECK int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err);
-/* Behind the handler's end; stops the informer if it is ours. */
+/* Behind the handler's end; stops the informer, if no other controller has it on. */
 void kinf__trigger_let_go(struct kinf__trigger *trigger);
 /* Whether its namespace can have the object of this key. */
 bool kinf__trigger_has_place(const struct kinf__trigger *trigger, const struct kinf_type *type,

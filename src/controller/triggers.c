@@ -157,11 +157,8 @@ int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err)
 
 void kinf__trigger_let_go(struct kinf__trigger *trigger)
 {
-    if (trigger->is_ours)
-        (void)kinf_informer_stop(trigger->informer, NULL);
     if (trigger->handler != 0)
         kinf__informer_let_go(trigger->informer);
-    trigger->is_ours = false;
     trigger->handler = 0;
 }
 

@@ -46,6 +46,7 @@ struct kinf_factory {
     struct kinf__list entries;
     bool is_in_turn;
     bool is_shut_down;
+    size_t n_controllers; /* that were started with it, and not stopped yet */
 };
 
 static struct entry *entry_of(struct kinf__list *node)
@@ -242,30 +243,28 @@ int kinf_factory_new(struct kinf_client *client, struct kinf_factory **ret_facto
     return kinf__factory_new(client, ret_factory, err);
 }
 
-/* NULL: none. */
-static struct kinf_informer *find_held(struct kinf_factory *factory)
+static bool is_held(struct kinf_factory *factory)
 {
-    struct kinf_informer *held = NULL;
+    bool is_any;
 
     kinf__mutex_lock(&factory->lock);
-    KINF__LIST_FOR_EACH (node, &factory->entries) {
-        if (kinf__informer_is_held(entry_of(node)->informer))
-            held = entry_of(node)->informer;
-    }
+    is_any = factory->n_controllers != 0;
+    KINF__LIST_FOR_EACH (node, &factory->entries)
+        is_any = is_any || kinf__informer_is_held(entry_of(node)->informer);
     kinf__mutex_unlock(&factory->lock);
-    return held;
+    return is_any;
 }
 
 void kinf_factory_free(struct kinf_factory *factory)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf_informer *held;
 
     if (factory == NULL)
         return;
-    held = find_held(factory);
-    if (held != NULL) {
-        kinf__informer_refuse_held(held);
+    if (is_held(factory)) {
+        (void)kinf__misuse(NULL, KINF_ERR_STATE,
+                           "a factory is not freed before the controllers that have it, or one of "
+                           "its informers, are stopped");
         return;
     }
     if (kinf_factory_shutdown(factory, &err) < 0) {
@@ -364,4 +363,35 @@ int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
     }
     kinf__callback_end_wait(&wait);
     return rc;
+}
+
+/* --- controllers --- */
+
+void kinf__factory_hold(struct kinf_factory *factory)
+{
+    kinf__mutex_lock(&factory->lock);
+    factory->n_controllers++;
+    kinf__mutex_unlock(&factory->lock);
+}
+
+/* True for the last that has it, which has it on while it shuts it down. */
+static bool let_go_but_last(struct kinf_factory *factory)
+{
+    bool is_last;
+
+    kinf__mutex_lock(&factory->lock);
+    is_last = factory->n_controllers == 1;
+    factory->n_controllers -= !is_last;
+    kinf__mutex_unlock(&factory->lock);
+    return is_last;
+}
+
+void kinf__factory_let_go(struct kinf_factory *factory)
+{
+    if (!let_go_but_last(factory))
+        return;
+    (void)kinf_factory_shutdown(factory, NULL);
+    kinf__mutex_lock(&factory->lock);
+    factory->n_controllers--;
+    kinf__mutex_unlock(&factory->lock);
 }

@@ -92,6 +92,8 @@ struct kinf_informer {
     struct kinf__cond life_changed;
     /* guarded by life_lock */
     enum kinf__informer_life life;
+    size_t n_controllers; /* that were started with it, and not stopped yet */
+    bool is_theirs;       /* one of them has started it */
     /* Who moved the life to starting or stopping has these two. */
     pthread_t thread;
     bool has_thread;
@@ -111,7 +113,6 @@ struct kinf_informer {
 
     /* atomic */
     _Atomic(size_t) n_rv_waiters;
-    _Atomic(size_t) n_controllers;    /* that were started with it, and not stopped yet */
     _Atomic(int64_t) last_contact_ms; /* 0: none */
     _Atomic(bool) has_synced;
     _Atomic(enum kinf__informer_saved) saved;
@@ -135,10 +136,13 @@ void kinf__informer_lend(struct kinf_informer *informer);
 void kinf__informer_free(struct kinf_informer *informer);
 /* Of one that has no threads, or not any more. */
 void kinf__informer_release(struct kinf_informer *informer);
-/* Until it is let go as often as it was held, neither it nor its owner is freed. */
+/* By a controller. Until it is let go as often as it was held, neither it nor its owner is freed. The last
+ * that lets it go stops it, if one of them has started it. */
 void kinf__informer_hold(struct kinf_informer *informer);
+KINF_MUST_CHECK int kinf__informer_start_held(struct kinf_informer *informer,
+                                              struct kinf_error *err);
 void kinf__informer_let_go(struct kinf_informer *informer);
-bool kinf__informer_is_held(const struct kinf_informer *informer);
+bool kinf__informer_is_held(struct kinf_informer *informer);
 /* Logs that one that is held is to be freed. */
 void kinf__informer_refuse_held(const struct kinf_informer *informer);
 KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
@@ -232,6 +236,11 @@ KINF_MUST_CHECK int kinf__namespaces_new_for_type(struct kinf_client *client,
 /* kinf_factory_new() for tests: `client` may be NULL. */
 KINF_MUST_CHECK int kinf__factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
                                       struct kinf_error *err);
+
+/* By a controller. Until it is let go as often as it was held, it is not freed; the last that lets it go
+ * shuts it down. */
+void kinf__factory_hold(struct kinf_factory *factory);
+void kinf__factory_let_go(struct kinf_factory *factory);
 
 /* kinf_factory_informer() with the type already found. The factory's client may be NULL: see
  * kinf__informer_new_for_type(). */

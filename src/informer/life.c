@@ -153,17 +153,51 @@ static int refuse_lent(const struct kinf_informer *informer, const char *what,
 
 void kinf__informer_hold(struct kinf_informer *informer)
 {
-    atomic_fetch_add(&informer->n_controllers, 1);
+    kinf__mutex_lock(&informer->life_lock);
+    informer->n_controllers++;
+    kinf__mutex_unlock(&informer->life_lock);
+}
+
+int kinf__informer_start_held(struct kinf_informer *informer, struct kinf_error *err)
+{
+    int failed = kinf_informer_start(informer, err);
+
+    kinf__mutex_lock(&informer->life_lock);
+    informer->is_theirs = informer->is_theirs || failed == 0;
+    kinf__mutex_unlock(&informer->life_lock);
+    return failed;
+}
+
+/* True for the last that has it, which has it on while it stops it. */
+static bool let_go_but_last(struct kinf_informer *informer)
+{
+    bool is_last;
+
+    kinf__mutex_lock(&informer->life_lock);
+    is_last = informer->n_controllers == 1 && informer->is_theirs;
+    informer->n_controllers -= !is_last;
+    kinf__mutex_unlock(&informer->life_lock);
+    return is_last;
 }
 
 void kinf__informer_let_go(struct kinf_informer *informer)
 {
-    atomic_fetch_sub(&informer->n_controllers, 1);
+    if (!let_go_but_last(informer))
+        return;
+    (void)kinf_informer_stop(informer, NULL);
+    kinf__mutex_lock(&informer->life_lock);
+    informer->n_controllers--;
+    kinf__mutex_unlock(&informer->life_lock);
 }
 
-bool kinf__informer_is_held(const struct kinf_informer *informer)
+bool kinf__informer_is_held(struct kinf_informer *informer)
 {
-    return atomic_load(&informer->n_controllers) != 0;
+    bool is_held;
+
+    kinf__mutex_lock(&informer->life_lock);
+    is_held = informer->n_controllers != 0;
+    kinf__mutex_unlock(&informer->life_lock);
+    return is_held;
 }
 
 void kinf__informer_refuse_held(const struct kinf_informer *informer)

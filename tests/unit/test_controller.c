@@ -924,6 +924,52 @@ static void a_lent_informer_that_runs_is_used_and_not_freed(void **state)
     kinf_namespaces_free(namespaces);
 }
 
+/* The other goes on; the last ends what they have in common. */
+static void assert_one_goes_on_without_the_other(struct stage *stage)
+{
+    struct kinf_informer_status status;
+    struct kinf_controller *other;
+
+    stage_must(stage, kinf_controller_new(stage->client, &stage->options, &other, &stage->err));
+    stage_must(stage, kinf_controller_start(other, &stage->err));
+    stage_must(stage, kinf_controller_start(stage->controller, &stage->err));
+    stage_put(stage, "a", "", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+    kinf_controller_free(other);
+    stage_put(stage, "b", "", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 3);
+    stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
+    kinf_informer_status(stage->options.informer, &status);
+    assert_int_equal(status.state, KINF_STATE_STOPPED);
+}
+
+static void of_two_with_one_informer_the_last_stops_it(void **state)
+{
+    struct kinf_informer_options sources = KINF_INFORMER_OPTIONS_INIT;
+    struct stage *stage = *state;
+
+    sources.resource = "configmaps";
+    stage->options.reconcile = count_call;
+    stage->options.ctx = stage;
+    stage_must(stage,
+               kinf_informer_new(stage->client, &sources, &stage->options.informer, &stage->err));
+    stage_must(stage, kinf_controller_new(stage->client, &stage->options, &stage->controller,
+                                          &stage->err));
+    assert_one_goes_on_without_the_other(stage);
+    kinf_informer_free(stage->options.informer);
+}
+
+static void of_two_with_one_factory_the_last_shuts_it_down(void **state)
+{
+    struct stage *stage = *state;
+
+    make_with_factory(stage);
+    assert_one_goes_on_without_the_other(stage);
+    kinf_factory_free(stage->options.factory);
+}
+
 static void a_factory_is_not_freed_before_its_controller(void **state)
 {
     struct stage *stage = *state;
@@ -1043,6 +1089,8 @@ int main(void)
         T(informers_are_not_freed_before_their_controller),
         T(an_informer_beside_the_factory_is_started_too),
         T(a_lent_informer_that_runs_is_used_and_not_freed),
+        T(of_two_with_one_informer_the_last_stops_it),
+        T(of_two_with_one_factory_the_last_shuts_it_down),
         T(a_factory_is_not_freed_before_its_controller),
         T(run_tells_of_a_refusal),
         T(options_that_cannot_be_meant_are_refused),

@@ -160,11 +160,12 @@ struct kinf_controller_options {
     size_t size;      /* of this struct: KINF_CONTROLLER_OPTIONS_INIT sets it */
     const char *name; /* in the log, of its queue's metrics, its field manager */
     /* The objects. Borrowed, as all informers, until the controller is stopped: from its start until
-     * then they cannot be freed. Those that are not running are started and stopped by the
-     * controller; of what has been lent, their factory's with `factory`, and else they must run. */
+     * then they cannot be freed. Those that are not running are started by the controller, and stopped
+     * by the last that has them; of what has been lent, their factory's with `factory`, and else they
+     * must run. */
     struct kinf_informer *informer;
-    /* Whose informers these are, or some of them; it is started, and shut down by the first controller
-     * that stops. NULL: they are no factory's, or their program starts and ends that by itself. */
+    /* Whose informers these are, or some of them; it is started, and shut down by the last controller
+     * with it that stops. NULL: they are no factory's, or their program starts and ends that by itself. */
     struct kinf_factory *factory;
     kinf_reconcile_cb *reconcile;
     kinf_reconcile_cb *cleanup; /* may be called more than once; NULL: there is nothing to do */
