@@ -32,10 +32,11 @@ endif
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings \
             -Wformat=2 -Wno-format-truncation -Wundef
-MODE_debug := -O1 -g3
+MODE_debug := -O1 -g
 MODE_release := -O2 -g -DNDEBUG
-MODE_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-MODE_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+# Of the sanitizers' builds lines are enough, and half as large.
+MODE_asan := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+MODE_tsan := -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 # Of `make coverage` alone.
 MODE_coverage := -O0 --coverage -fprofile-update=atomic
 # Of `make fuzz` alone: libFuzzer is clang's.
