@@ -411,14 +411,19 @@ static int find_or_make(const struct kinf__object_decoder *decoder,
                         const struct kinf_object **ret_object, struct kinf_error *err)
 {
     const struct kinf_object *stored = NULL;
+    int is_same = 0;
 
     if (decoder->lookup != NULL)
         stored = decoder->lookup(decoder->names.bytes, decoder->lookup_ctx);
-    if (stored != NULL && kinf__object_equals_parts(stored, parts)) {
+    if (stored != NULL)
+        is_same = kinf__object_equals_parts(stored, parts);
+    if (is_same > 0) {
         *ret_object = stored;
         return 0;
     }
     kinf_object_unref(stored);
+    if (is_same < 0)
+        return kinf__error_no_memory(err);
     return decoder->packer != NULL ? kinf__packer_make(decoder->packer, parts, ret_object, err)
                                    : kinf__object_new(parts, ret_object, err);
 }

@@ -122,25 +122,28 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     return 0;
 }
 
-static bool has_body(const struct kinf_object *object, struct kinf_str expected)
-{
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf_str body;
-
-    return object->body_len == expected.len && kinf__object_body(object, &scratch, &body) == 0 &&
-           kinf_str_equal(body, expected);
-}
-
-bool kinf__object_equals_parts(const struct kinf_object *object,
-                               const struct kinf__object_parts *parts)
+static bool has_identity(const struct kinf_object *object, const struct kinf__object_parts *parts)
 {
     return object->type == parts->type &&
            kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)),
                           parts->resource_version) &&
            kinf_str_equal(kinf_object_namespace(object), parts->name_space) &&
            kinf_str_equal(kinf_str_from(kinf_object_name(object)), parts->name) &&
-           kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid) &&
-           has_body(object, parts->body);
+           kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid);
+}
+
+int kinf__object_equals_parts(const struct kinf_object *object,
+                              const struct kinf__object_parts *parts)
+{
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+    int r;
+
+    if (object->body_len != parts->body.len || !has_identity(object, parts))
+        return 0;
+    /* What a file had may be no text at all. */
+    r = kinf__object_body(object, &scratch, &body);
+    return r == KINF_ERR_NO_MEMORY ? r : r == 0 && kinf_str_equal(body, parts->body);
 }
 
 int kinf__scratch_reserve(struct kinf_scratch *scratch, size_t size)

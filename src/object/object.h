@@ -75,9 +75,10 @@ struct kinf__object_parts {
 KINF_MUST_CHECK int kinf__object_new(const struct kinf__object_parts *parts,
                                      const struct kinf_object **ret_object, struct kinf_error *err);
 
-/* Whether the object is what these parts would make, byte for byte. */
-bool kinf__object_equals_parts(const struct kinf_object *object,
-                               const struct kinf__object_parts *parts);
+/* 1: the object is what these parts would make, byte for byte; 0: it is not. Errors:
+ * KINF_ERR_NO_MEMORY, nobody knows. */
+KINF_MUST_CHECK int kinf__object_equals_parts(const struct kinf_object *object,
+                                              const struct kinf__object_parts *parts);
 
 /* The JSON text as it was decoded: without kind and apiVersion. Whoever reads a body reads it
  * through this, lookup() or equals_parts(), which alone know how it is held. Valid as
