@@ -1,8 +1,8 @@
 /*
  * Writing and loading the stores' files. Neighbours: state_names.c says which files,
  * state/ has them, watch.c the informers.
- * Invariant: an entry is written by the keeper's thread alone, which holds a snapshot and no lock
- * meanwhile; it goes only when it is not being written.
+ * Invariant: an entry is written by one thread at a time, the keeper's or the one that takes it away,
+ * which holds a snapshot and no lock meanwhile; it goes only when it is not being written.
  */
 #include "daemon/state_keeper.h"
 
@@ -71,6 +71,8 @@ struct kinf__state_entry {
     struct kinf__list node;
     uint64_t round; /* the one that it was written in, or looked at */
     bool is_being_written;
+    bool is_given_up;             /* nobody waits for what is to be loaded */
+    bool is_file_overdue;         /* it has less than was served of it */
     char rv[KINF__STATE_RV_SIZE]; /* of what is in the file; "": not known */
     struct stats stats;
 };
@@ -166,6 +168,38 @@ static void note_loaded(struct kinf__state_entry *entry, const struct kinf__stat
     kinf__mutex_unlock(&entry->keeper->lock);
 }
 
+/* An older one has the file, too: a reload has made this one to take its place. */
+static bool has_predecessor_locked(const struct kinf__state_keeper *keeper,
+                                   const struct kinf__state_entry *entry)
+    KINF__REQUIRES(keeper->lock)
+{
+    for (struct kinf__list *node = keeper->entries.next; node != &entry->node; node = node->next) {
+        if (strcmp(KINF__LIST_ENTRY(node, struct kinf__state_entry, node)->name, entry->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is served at once must not be older than what was served before: the predecessor goes first, and
+ * leaves a file that has all of that. */
+static int await_file(struct kinf__state_entry *entry, struct kinf_error *err)
+{
+    struct kinf__state_keeper *keeper = entry->keeper;
+    int failed = 0;
+
+    if (!keeper->serves_saved)
+        return 0;
+    kinf__mutex_lock(&keeper->lock);
+    while (!entry->is_given_up && has_predecessor_locked(keeper, entry))
+        (void)kinf__cond_wait_until(&keeper->changed, &keeper->lock, KINF__NEVER_MS);
+    if (entry->is_given_up)
+        failed = kinf__error_set(err, KINF_ERR_STOPPED, "it is not wanted any more");
+    else if (entry->is_file_overdue)
+        failed = kinf__error_set(err, KINF_ERR_CONFLICT, "what was served is newer");
+    kinf__mutex_unlock(&keeper->lock);
+    return failed;
+}
+
 /* A kinf__saved_load_fn, on a reflector's thread. */
 static int load(struct kinf__packer *packer, kinf__saved_object_cb *callback, void *callback_ctx,
                 struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
@@ -175,9 +209,11 @@ static int load(struct kinf__packer *packer, kinf__saved_object_cb *callback, vo
     const struct kinf__state_identity identity = identity_of(entry, cluster);
     struct kinf__state_origin origin;
     struct kinf_error why = KINF_ERROR_INIT;
-    int failed = kinf__state_file_load(entry->keeper->folder, entry->name, &identity, packer,
-                                       callback, callback_ctx, &entry->stop, &origin, &why);
+    int failed = await_file(entry, &why);
 
+    if (failed == 0)
+        failed = kinf__state_file_load(entry->keeper->folder, entry->name, &identity, packer,
+                                       callback, callback_ctx, &entry->stop, &origin, &why);
     if (failed == 0) {
         note_loaded(entry, &origin);
         memcpy(ret_origin->rv, origin.rv, sizeof ret_origin->rv);
@@ -253,7 +289,7 @@ static void write_locked(struct kinf__state_keeper *keeper, struct kinf__state_e
     struct stats written = { .n_bytes = 0 };
     int failed;
 
-    if (snapshot == NULL || kinf__stop_is_set(&entry->stop) ||
+    if (snapshot == NULL || entry->is_being_written || kinf__stop_is_set(&entry->stop) ||
         strcmp(kinf_snapshot_resource_version(snapshot), entry->rv) == 0)
         return;
     entry->is_being_written = true;
@@ -481,6 +517,49 @@ int kinf__state_keeper_add(struct kinf__state_keeper *keeper, struct kinf_inform
     return 0;
 }
 
+void kinf__state_keeper_give_up(struct kinf__state_entry *entry)
+{
+    if (entry == NULL)
+        return;
+    kinf__mutex_lock(&entry->keeper->lock);
+    entry->is_given_up = true;
+    kinf__cond_broadcast(&entry->keeper->changed);
+    kinf__mutex_unlock(&entry->keeper->lock);
+}
+
+static void await_writing_locked(struct kinf__state_keeper *keeper,
+                                 const struct kinf__state_entry *entry) KINF__REQUIRES(keeper->lock)
+{
+    while (entry->is_being_written)
+        (void)kinf__cond_wait_until(&keeper->changed, &keeper->lock, KINF__NEVER_MS);
+}
+
+/* So is what never had anything. */
+static bool is_kept(const struct kinf__state_entry *entry)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(kinf_informer_indexer(entry->informer));
+    const char *rv = kinf_snapshot_resource_version(snapshot);
+
+    return rv[0] == '\0' || strcmp(rv, entry->rv) == 0;
+}
+
+/* What it had is in the file, or whoever takes its place is not to load that. */
+static void leave_file_locked(struct kinf__state_keeper *keeper, struct kinf__state_entry *entry)
+    KINF__REQUIRES(keeper->lock)
+{
+    await_writing_locked(keeper, entry);
+    write_locked(keeper, entry);
+    if (is_kept(entry))
+        return;
+    KINF__LIST_FOR_EACH (node, &keeper->entries) {
+        struct kinf__state_entry *other = KINF__LIST_ENTRY(node, struct kinf__state_entry, node);
+
+        if (strcmp(other->name, entry->name) == 0)
+            other->is_file_overdue = true;
+    }
+}
+
 void kinf__state_keeper_remove(struct kinf__state_entry *entry)
 {
     struct kinf__state_keeper *keeper;
@@ -488,11 +567,13 @@ void kinf__state_keeper_remove(struct kinf__state_entry *entry)
     if (entry == NULL)
         return;
     keeper = entry->keeper;
-    kinf__stop_set(&entry->stop);
     kinf__mutex_lock(&keeper->lock);
-    while (entry->is_being_written)
-        (void)kinf__cond_wait_until(&keeper->changed, &keeper->lock, KINF__NEVER_MS);
+    if (keeper->serves_saved && keeper->has_thread && !keeper->is_stopping)
+        leave_file_locked(keeper, entry);
+    kinf__stop_set(&entry->stop);
+    await_writing_locked(keeper, entry);
     kinf__list_remove(&entry->node);
+    kinf__cond_broadcast(&keeper->changed);
     kinf__mutex_unlock(&keeper->lock);
     free_entry(entry);
 }

@@ -65,8 +65,11 @@ KINF_MUST_CHECK int kinf__state_keeper_add(struct kinf__state_keeper *keeper,
                                            const char *name_space,
                                            struct kinf__state_entry **ret_entry,
                                            struct kinf_error *err);
-/* The informer has stopped, and is not freed yet. What is being written of it is given up. NULL is
- * allowed. */
+/* Nothing more is to be loaded; before the informer is stopped. NULL is allowed. */
+void kinf__state_keeper_give_up(struct kinf__state_entry *entry);
+/* The informer has stopped, and is not freed yet. What is being written of it is given up; but with
+ * serveStale what it had is written first, unless the daemon stops: what takes its place begins with
+ * that. NULL is allowed. */
 void kinf__state_keeper_remove(struct kinf__state_entry *entry);
 
 /* Any thread; a kinf__write_metrics_cb but for NULL, which has none. */

@@ -384,6 +384,7 @@ static void end_informer(struct kinf__watch *watch, size_t i)
 {
     if (watch->sources[i] != NULL)
         kinf__server_retire_source(watch->server, watch->sources[i]);
+    kinf__state_keeper_give_up(watch->states[i]);
     (void)kinf_informer_stop(watch->informers[i], NULL);
     kinf__source_free(watch->sources[i]);
     kinf__state_keeper_remove(watch->states[i]);

@@ -364,6 +364,39 @@ class WarmTest(unittest.TestCase):
             warm.daemon.wait_logged("stateDir, stateInterval and serveStale change only by a restart")
             warm.daemon.stop()
 
+    def reload(self, warm, *resources, **keys):
+        n = warm.daemon.count_log("configuration read again")
+        self.config(resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], **item} for item in resources], **keys)
+        warm.daemon.process.send_signal(signal.SIGHUP)
+        warm.daemon.wait_logged("configuration read again", n + 1)
+
+    def test_no_reload_serves_what_was_before_what_was_served(self):
+        keys = {"events": "none", "serveStale": True}
+        self.run_once(serveStale=True)
+        with self.start(**keys) as warm:
+            wait_until(lambda: "not confirmed" not in warm.readyz()[1], "confirmed")
+
+            def expect(name, how, *resources):
+                """What is cached by then has all that was served."""
+                put(name)
+                wait_until(lambda: ask(warm, f"{TARGET}/{name}")[0] == 200, "it is served")
+                version = int(body_of(warm, TARGET)["metadata"]["resourceVersion"])
+                n_before = warm.daemon.count_log(how)
+                for resource in resources:
+                    self.reload(warm, *resource, **keys)
+                warm.daemon.wait_logged(how, n_before + 1)
+                rv = re.findall(how + r".* rv=(\d+)", warm.daemon.log_text())[-1]
+                self.assertGreaterEqual(int(rv), version)
+                wait_until(lambda: ask(warm, f"{TARGET}/{name}")[0] == 200, "it is served again")
+            expect("first", "loaded resource=configmaps", [{"backoffMax": "20s"}])
+            # What is taken away, and comes back.
+            expect("second", "loaded resource=configmaps", [{"fieldSelector": "metadata.name=none"}], [{"backoffMax": "21s"}])
+            # What could not be written is not to be had.
+            os.mkdir(self.file() + ".new")
+            expect("third", "listed resource=configmaps", [{"backoffMax": "22s"}])
+            os.rmdir(self.file() + ".new")
+            warm.daemon.stop()
+
     def test_what_a_reload_takes_away_while_it_is_written_is_no_failure(self):
         library = os.path.join(self.folder, "slow_disk.so")
         subprocess.run(["cc", "-shared", "-fPIC", os.path.join(ROOT, "tests", "integration", "slow_disk.c"), "-D_GNU_SOURCE",
