@@ -61,8 +61,9 @@ char *kinf__state_name(const struct kinf__resource_config *resource, const char 
     if (failed == 0 && selectors.len > 2)
         failed = kinf__buffer_printf(&name, "-%016" PRIx64,
                                      kinf__shard_hash(kinf__buffer_str(&selectors)));
+    /* No namespace has such a letter. */
     if (failed == 0 && resource->number != 0)
-        failed = kinf__buffer_printf(&name, "-%zu", resource->number + 1);
+        failed = kinf__buffer_printf(&name, "_%zu", resource->number + 1);
     return failed == 0 && kinf__buffer_take_text(&name, &text, NULL) == 0 ? text : NULL;
 }
 

@@ -117,7 +117,7 @@ class WarmTest(unittest.TestCase):
                 wait_until(lambda: "all synced" in warm.daemon.log_text(), "both")
                 self.assertEqual(len(warm.lists()), lists)
                 warm.daemon.stop()
-            self.assertEqual(sorted(os.listdir(self.state)), [FILE, FILE + "-2"])
+            self.assertEqual(sorted(os.listdir(self.state)), [FILE, FILE + "_2"])
 
     def test_what_a_reload_moves_up_takes_the_file_of_its_place(self):
         entries = [{"resource": "configmaps", "namespaces": [NAMESPACE], "drop": [path]}
@@ -129,7 +129,7 @@ class WarmTest(unittest.TestCase):
             warm.daemon.wait_logged("configuration read again")
             wait_until(lambda: warm.readyz()[0] == 200, "ready again")
             files = re.findall(r'^kinformer_state_writes_total{file="(.*)"}', ask(warm, "/metrics")[2].decode(), re.M)
-            self.assertEqual(sorted(files), [FILE, FILE + "-2"])
+            self.assertEqual(sorted(files), [FILE, FILE + "_2"])
             warm.daemon.stop()
         with self.start(resources=entries[1:], events="none") as warm:
             wait_until(lambda: warm.readyz()[0] == 200, "ready")
@@ -143,8 +143,18 @@ class WarmTest(unittest.TestCase):
         with self.start(resources=resources, events="none") as warm:
             wait_until(lambda: "all synced" in warm.daemon.log_text(), "all")
             warm.daemon.stop()
-        self.assertEqual(sorted(os.listdir(self.state)), ["configmaps@default", "configmaps@default-2"] +
-                         [FILE, FILE + "-2", FILE + "-3"])
+        self.assertEqual(sorted(os.listdir(self.state)), ["configmaps@default", "configmaps@default_2"] +
+                         [FILE, FILE + "_2", FILE + "_3"])
+
+    def test_no_namespace_has_the_file_of_another_ones_second_entry(self):
+        resources = [{"resource": "configmaps", "namespaces": [NAMESPACE, NAMESPACE + "-2"], "keep": [keep], "serve": False}
+                     for keep in ("data", "binaryData")]
+        for lists in (4, 0):
+            with self.start(resources=resources, events="none") as warm:
+                wait_until(lambda: "all synced" in warm.daemon.log_text(), "all")
+                self.assertEqual((len(warm.lists()), warm.daemon.count_log("state not used, listing file=configmaps@")),
+                                 (lists, lists))
+                warm.daemon.stop()
 
     def test_goes_on_at_the_version_where_it_was(self):
         served = self.run_once()
