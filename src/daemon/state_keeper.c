@@ -604,6 +604,7 @@ static uint64_t metric_value(size_t metric, const struct stats *stats, int64_t n
     return values[metric];
 }
 
+/* What a reload prepares is not told of before it takes its place: a file's samples are there once. */
 static int write_family_locked(struct kinf__state_keeper *keeper, size_t metric,
                                struct kinf__buffer *out) KINF__REQUIRES(keeper->lock)
 {
@@ -616,9 +617,10 @@ static int write_family_locked(struct kinf__state_keeper *keeper, size_t metric,
             KINF__LIST_ENTRY(node, struct kinf__state_entry, node);
         const struct kinf__label label = { "file", entry->name };
 
-        failed = kinf__metrics_sample(out, family->name, &label, 1,
-                                      metric_value(metric, &entry->stats, kinf__clock_wall_ms()),
-                                      family->n_decimals);
+        if (!has_predecessor_locked(keeper, entry))
+            failed = kinf__metrics_sample(
+                out, family->name, &label, 1,
+                metric_value(metric, &entry->stats, kinf__clock_wall_ms()), family->n_decimals);
     }
     return failed;
 }

@@ -50,6 +50,25 @@ class ServeReloadTest(unittest.TestCase):
                 wait_until(lambda: ask(served, "/readyz/nodes")[0] == 200, "nodes are served")
                 served.daemon.stop()
 
+    def test_metrics_have_each_sample_once_while_a_reload_prepares_its_own(self):
+        state = f"stateDir: {self.folder}/state\n"
+        self.write("resource: configmaps", more=state)
+        with Proxy() as proxy:
+            with Served("--config", self.path, resource=(), kubeconfig=proxy.kubeconfig(self.folder)) as served:
+                self.write("resource: configmaps, maxHistoryAge: 1m", more=state)
+                proxy.drop()
+                proxy.stall.set()
+                n_connections = proxy.n_connections
+                served.daemon.process.send_signal(signal.SIGHUP)
+                # As above.
+                wait_until(lambda: proxy.n_connections >= n_connections + 2, "the reload asks the server")
+                lines = ask(served, "/metrics")[2].decode().splitlines()
+                samples = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+                self.assertEqual(sorted(set(samples)), sorted(samples))
+                proxy.stall.clear()
+                served.daemon.wait_logged("configuration read again")
+                served.daemon.stop()
+
     def test_other_users_of_a_socket_need_a_restart_and_are_told_of(self):
         self.write("resource: configmaps", more=f"unixUsers: [{os.getuid()}]\n")
         with Served("--config", self.path, resource=()) as served:
