@@ -397,6 +397,7 @@ static int evict_pod(struct kinf__verb *verb, struct cJSON **body)
     if (strcmp(kinf__doc_text(*body, "metadata", "name", NULL), verb->name) != 0)
         return refuse_other_name(verb);
     verb->is_dry_run = verb->is_dry_run || cJSON_GetArraySize(kinf__doc_get(asked, "dryRun")) != 0;
+    options.is_eviction = true;
     options.grace_s = kinf__doc_integer(asked, "gracePeriodSeconds", -1);
     options.uid = kinf__doc_text(preconditions, "uid", NULL);
     options.resource_version = kinf__doc_text(preconditions, "resourceVersion", NULL);

@@ -10,6 +10,7 @@
 #include "base/rfc3339.h"
 #include "object/object.h"
 
+#include "apiserver/conditions.h"
 #include "apiserver/kinds.h"
 #include "apiserver/owners.h"
 #include "apiserver/refuse.h"
@@ -142,6 +143,26 @@ static int check_preconditions(struct kinf__verb *verb, const struct cJSON *old,
     return 0;
 }
 
+/* A pod that is evicted says so before it goes. */
+static int note_eviction(struct kinf__verb *verb, struct cJSON **pod)
+{
+    static const struct kinf__condition target = { .type = "DisruptionTarget",
+                                                   .status = "True",
+                                                   .reason = "EvictionByEvictionAPI",
+                                                   .message = "Eviction API: evicting" };
+    KINF__AUTO_DOC *before = kinf__doc_dup(*pod);
+    struct cJSON *condition = before != NULL ? kinf__condition_set(*pod, &target) : NULL;
+    int failed;
+
+    if (condition == NULL || kinf__doc_set(condition, "lastProbeTime", cJSON_CreateNull()) < 0)
+        return refuse_no_memory(verb);
+    if (kinf__doc_equal(before, *pod))
+        return 0;
+    failed = kinf__verb_store(verb, *pod);
+    *pod = KINF__TAKE(verb->object);
+    return failed;
+}
+
 int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options *options,
                       bool *ret_is_gone)
 {
@@ -153,6 +174,8 @@ int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options
     *ret_is_gone = false;
     if (failed == 0)
         failed = check_preconditions(verb, old, options);
+    if (failed == 0 && options->is_eviction)
+        failed = note_eviction(verb, &old);
     if (failed < 0)
         return failed;
     if (is_pending(options, old)) {
@@ -164,8 +187,11 @@ int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options
     if (failed < 0)
         return failed;
     verb->object = KINF__TAKE(object);
-    if (waits)
-        return kinf__doc_equal(old, verb->object) ? 0 : kinf__verb_store(verb, verb->object);
+    /* Watches are told that it goes also if it is gone at once. */
+    if (!kinf__doc_equal(old, verb->object))
+        failed = kinf__verb_store(verb, verb->object);
+    if (failed < 0 || waits)
+        return failed;
     *ret_is_gone = true;
     return kinf__verb_remove(verb, true);
 }

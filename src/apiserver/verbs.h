@@ -78,10 +78,11 @@ struct kinf__delete_options {
     enum kinf__propagation propagation;
     const char *uid; /* preconditions; NULL: none */
     const char *resource_version;
+    bool is_eviction;
 };
 #define KINF__DELETE_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        -1, KINF__PROPAGATION_DEFAULT, NULL, NULL                                                  \
+        -1, KINF__PROPAGATION_DEFAULT, NULL, NULL, false                                           \
     }
 
 /* verb->object: the object as it is (`*ret_is_gone` false: finalizers, or a grace period, keep it),

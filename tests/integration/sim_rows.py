@@ -1012,6 +1012,14 @@ def eviction(ns):
     yield post("wrong-kind", p + "/d/eviction", pod("d"))
     yield post("empty", p + "/d/eviction", b"")
     yield post("old-version", p + "/d/eviction", {**evict("d"), "apiVersion": "policy/v1beta1"})
+    before = yield post(None, p, pod("bound", nodeName="n"))
+    yield post("stale", p + "/bound/eviction", evict("bound", deleteOptions={"preconditions": {"resourceVersion": "1"}}))
+    yield post("bound", p + "/bound/eviction", evict("bound", deleteOptions={
+        "preconditions": {"resourceVersion": before.version}, "gracePeriodSeconds": 5}))
+    yield post("bound-again", p + "/bound/eviction", evict("bound"))
+    yield get("bound-get", p + "/bound")
+    yield post("bound-at-once", p + "/bound/eviction", evict("bound", deleteOptions={"gracePeriodSeconds": 0}))
+    yield watch("told", f"{p}?watch=1&resourceVersion={before.version}&fieldSelector=metadata.name%3Dbound", 4)
     yield post(None, where("policy/v1", "poddisruptionbudgets", ns),
                thing("policy/v1", "PodDisruptionBudget", "x", spec={
                    "minAvailable": 1, "selector": {"matchLabels": {"p": "guarded"}}}))
@@ -1556,7 +1564,7 @@ def delete_pods(ns):
 
     def bound(name, **spec):
         return pod(name, nodeName="n", **spec)
-    yield post(None, p, pod("loose"))
+    before = yield post(None, p, pod("loose"))
     yield delete("unbound", p + "/loose")
     yield get("unbound-gone", p + "/loose")
     yield post("bound", p, bound("x"))
@@ -1570,6 +1578,7 @@ def delete_pods(ns):
     yield delete("stale", p + "/x", {"preconditions": {"resourceVersion": deleted.version}, "gracePeriodSeconds": 0})
     yield delete("at-once", p + "/x", {"gracePeriodSeconds": 0})
     yield get("at-once-gone", p + "/x")
+    yield watch("told", f"{p}?watch=1&resourceVersion={before.version}", 8)
     yield post(None, p, bound("long"))
     yield delete("long", p + "/long?gracePeriodSeconds=600")
     yield delete("long-again", p + "/long")

@@ -307,6 +307,24 @@ static void a_namespace_takes_what_is_in_it_along(void **state)
     struct stage *stage = *state;
     const struct kinf_object *object;
 
+/* As kube-apiserver does it: they see that it is being deleted. */
+static void a_pod_is_told_to_go_before_it_is_gone(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer = watch(stage, "pods", NULL);
+
+    must(stage, kinf_fake_put(stage->fake,
+                              "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: "
+                              "[{name: c, image: i}]}}",
+                              &stage->err));
+    settle(stage);
+    must(stage, kinf_fake_delete(stage->fake, "pods", "default/p", &stage->err));
+    settle(stage);
+    assert_int_equal(stage->n_updated, 1);
+    assert_int_equal(stage->n_deleted, 1);
+    kinf_informer_free(informer);
+}
+
     must(stage, kinf_fake_put(stage->fake,
                               "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---\n"
                               "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: "
@@ -649,6 +667,7 @@ int main(void)
         TEST(its_state_can_be_asked_for),
         TEST(custom_resources_are_served_once_they_are_defined),
         TEST(what_is_there_is_replaced),
+        TEST(a_pod_is_told_to_go_before_it_is_gone),
         TEST(manifests_that_say_a_version_are_of_that_one),
         TEST(faults_hit_as_often_as_they_are_asked_for),
         TEST(the_nth_write_fails),
