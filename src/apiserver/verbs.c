@@ -279,12 +279,16 @@ static int validate_custom(struct kinf__verb *verb, const struct cJSON *object)
                                 name_of(object));
 }
 
-int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
-                        const struct cJSON *old)
+int kinf__verb_validate(struct kinf__verb *verb, struct cJSON *object, const struct cJSON *old)
 {
     int failed = kinf__kind_validate(verb->resource, object, old, &verb->refusal);
 
-    return failed == 0 && verb->resource->is_custom ? validate_custom(verb, object) : failed;
+    if (failed < 0 || !verb->resource->is_custom)
+        return failed;
+    failed = validate_custom(verb, object);
+    if (failed == 0)
+        kinf__doc_shorten_numbers(object);
+    return failed;
 }
 
 int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)

@@ -77,8 +77,8 @@ int kinf__verb_refuse_precondition(struct kinf__verb *verb, const struct cJSON *
 
 KINF_MUST_CHECK int kinf__verb_fill_defaults(struct kinf__verb *verb, struct cJSON *object);
 KINF_MUST_CHECK int kinf__verb_show_lists(struct kinf__verb *verb, struct cJSON *object);
-/* `old` NULL: it is new. */
-KINF_MUST_CHECK int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
+/* `old` NULL: it is new. Of custom resources numbers are written as the server does. */
+KINF_MUST_CHECK int kinf__verb_validate(struct kinf__verb *verb, struct cJSON *object,
                                         const struct cJSON *old);
 KINF_MUST_CHECK int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old,
                                             struct cJSON *object);

@@ -85,6 +85,22 @@ double kinf__doc_number(const struct cJSON *node)
     return cJSON_IsNumber(node) ? node->valuedouble : 0;
 }
 
+/* The depth is bounded by the parser's. */
+void kinf__doc_shorten_numbers(struct cJSON *tree)
+{
+    double number = kinf__doc_number(tree);
+
+    if (cJSON_IsRaw(tree) && !kinf__doc_is_integer(tree) && fabs(number) < PLAIN_INTEGER &&
+        number == floor(number) && !(number == 0 && signbit(number))) {
+        cJSON_free(tree->valuestring);
+        tree->valuestring = NULL;
+        tree->type = cJSON_Number;
+        cJSON_SetNumberValue(tree, number);
+    }
+    for (struct cJSON *child = tree->child; child != NULL; child = child->next)
+        kinf__doc_shorten_numbers(child);
+}
+
 const char *kinf__json_type_word(const struct cJSON *value)
 {
     if (kinf__doc_is_number(value))

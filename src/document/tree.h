@@ -46,6 +46,9 @@ bool kinf__doc_is_number(const struct cJSON *node);
 bool kinf__doc_is_integer(const struct cJSON *node);
 /* What it is as a double, about; 0 if it is no number, or NULL. */
 double kinf__doc_number(const struct cJSON *node);
+/* Whole numbers that were written with a fraction or an exponent lose it, as Go writes them: "1.0" and
+ * "1e3" are no integers to those who read one. Those of 16 digits and more stay as they are. */
+void kinf__doc_shorten_numbers(struct cJSON *tree);
 
 /* "object", "array", "number" and so on; and as Go has it in an interface, "int64". */
 const char *kinf__json_type_word(const struct cJSON *value);

@@ -91,6 +91,23 @@ static void what_is_no_json_is_refused(void **state)
     }
 }
 
+static void whole_numbers_lose_fraction_and_exponent(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    KINF__AUTO_DOC *tree = NULL;
+
+    (void)state;
+    assert_int_equal(
+        kinf__doc_parse(KINF_STR("{\"a\":[1.0,1e3,-2.50e1,1.5,1e-2,-0.0,0.0,1e300],\"b\":"
+                                 "{\"c\":12345678901234567890,\"d\":7.00}}"),
+                        &tree, NULL),
+        0);
+    kinf__doc_shorten_numbers(tree);
+    assert_int_equal(kinf__doc_print(tree, &text), 0);
+    assert_string_equal(kinf__buffer_cstr(&text), "{\"a\":[1,1000,-25,1.5,1e-2,-0.0,0,1e300],\"b\":"
+                                                  "{\"c\":12345678901234567890,\"d\":7}}");
+}
+
 static void equality_is_of_values(void **state)
 {
     static const struct {
@@ -335,6 +352,7 @@ int main(void)
         cmocka_unit_test(numbers_keep_their_digits),
         cmocka_unit_test(a_nul_is_refused_and_what_looks_like_one_is_not),
         cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(whole_numbers_lose_fraction_and_exponent),
         cmocka_unit_test(equality_is_of_values),
         cmocka_unit_test(names_lead_down),
         cmocka_unit_test(members_are_set_in_their_place),
