@@ -165,6 +165,13 @@ static int drop_doubles(struct walk *walk, struct cJSON *tree, bool is_told)
 
 static int prune(struct walk *walk, const struct kinf__schema_node *node, struct cJSON *tree);
 
+/* A null: of a built-in map Go makes an empty value of it. */
+static bool is_nothing(const struct kinf__schema_node *node, const struct kinf__schema_node *known)
+{
+    return known != NULL && !known->is_nullable &&
+           (node->kind == KINF__SCHEMA_OBJECT || known->rules != NULL);
+}
+
 static int prune_member(struct walk *walk, const struct kinf__schema_node *node,
                         struct cJSON *object, struct cJSON *member)
 {
@@ -182,8 +189,7 @@ static int prune_member(struct walk *walk, const struct kinf__schema_node *node,
         failed = tell_here(walk, "duplicate");
     if (failed == 0)
         failed = prune(walk, known, member);
-    if ((marks & STALE) != 0 || (known != NULL && node->kind == KINF__SCHEMA_OBJECT &&
-                                 cJSON_IsNull(member) && !known->is_nullable))
+    if ((marks & STALE) != 0 || (cJSON_IsNull(member) && is_nothing(node, known)))
         kinf__doc_drop(object, member);
     return failed;
 }

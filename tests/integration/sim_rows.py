@@ -1845,7 +1845,8 @@ def custom(ns):
                                  "free": {"a": {"b": [1, None, "c"]}}, "map": {"a": 1}, "maybe": None,
                                  "deep": {"a": "y"}, "when": "2020-01-01T00:00:00Z", "multiple": 10}),
                        ("unknown", {"foo": 1, "parts": [{"name": "a", "bar": 2}]}),
-                       ("whole-fraction", {"size": 5.0, "ratio": 1.5, "free": {"a": [2.0]}})):
+                       ("whole-fraction", {"size": 5.0, "ratio": 1.5, "free": {"a": [2.0]}}),
+                       ("null-in-map", {"map": {"a": None, "b": 1}})):
         yield post("create-" + name, t, widget(name, **spec))
     yield post("unknown-strict", t + "?fieldValidation=Strict", {**widget("strict", foo=1), "top": 1})
     yield post("unknown-ignore", t + "?fieldValidation=Ignore", widget("ignore", foo=1))

@@ -183,6 +183,7 @@ static const struct {
     { "{'need':'x'}", "", "{'need':'x'," DEFAULTED "}" },
     { "{'need':null,'nul':null,'nuldef':null,'def':null,'obj':null,'obj2':null}", "",
       "{'nul':null,'nuldef':null,'def':'dd','obj':{'inner':5}}" },
+    { "{'mp':{'a':null,'b':'1'}}", "", "{'mp':{'b':'1'}," DEFAULTED "}" },
     { "{'obj2':{}}", "", "{'obj2':{'inner':5}," DEFAULTED "}" },
     { "{'any':{'a':1,'k':{'z':'1','u':1}}}", "unknown field \"spec.any.k.u\"; ",
       "{'any':{'a':1,'k':{'z':'1'}}," DEFAULTED "}" },
