@@ -206,6 +206,8 @@ int kinf__verb_patch(struct kinf__verb *verb, enum kinf__patch_type type, const 
     if (failed == 0)
         failed = decode_made(verb, type, patch, object);
     if (failed == 0)
+        failed = kinf__verb_check_named(verb, object);
+    if (failed == 0)
         failed = kinf__verb_place(verb, object);
     return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }

@@ -292,6 +292,11 @@ static void writes_are_the_servers(void **state)
     assert_has(body, "\"more\":\"x\"");
     assert_has(body, "\"value\":\"one\"");
     free(body);
+    assert_true(kinf_client_request_raw(stage->client, "PATCH",
+                                        "/api/v1/namespaces/default/configmaps/c",
+                                        KINF_STR("{\"metadata\":null}"),
+                                        "application/merge-patch+json", NULL, &stage->err) < 0);
+    assert_has(stage->err.message, "name must be provided");
     assert_int_equal(try(stage, "PUT", "/api/v1/namespaces/default/configmaps/c",
                          "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"}}"),
                      KINF_ERR_CONFLICT);
@@ -301,11 +306,6 @@ static void writes_are_the_servers(void **state)
     assert_int_equal(try(stage, "GET", "/api/v1/namespaces/default/configmaps/c", NULL),
                      KINF_ERR_NOT_FOUND);
 }
-
-static void a_namespace_takes_what_is_in_it_along(void **state)
-{
-    struct stage *stage = *state;
-    const struct kinf_object *object;
 
 /* As kube-apiserver does it: they see that it is being deleted. */
 static void a_pod_is_told_to_go_before_it_is_gone(void **state)
@@ -324,6 +324,11 @@ static void a_pod_is_told_to_go_before_it_is_gone(void **state)
     assert_int_equal(stage->n_deleted, 1);
     kinf_informer_free(informer);
 }
+
+static void a_namespace_takes_what_is_in_it_along(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *object;
 
     must(stage, kinf_fake_put(stage->fake,
                               "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---\n"
@@ -662,12 +667,12 @@ int main(void)
         TEST(time_does_not_go_back),
         TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),
+        TEST(a_pod_is_told_to_go_before_it_is_gone),
         TEST(a_namespace_takes_what_is_in_it_along),
         TEST(dependents_go_with_their_owner),
         TEST(its_state_can_be_asked_for),
         TEST(custom_resources_are_served_once_they_are_defined),
         TEST(what_is_there_is_replaced),
-        TEST(a_pod_is_told_to_go_before_it_is_gone),
         TEST(manifests_that_say_a_version_are_of_that_one),
         TEST(faults_hit_as_often_as_they_are_asked_for),
         TEST(the_nth_write_fails),
