@@ -259,6 +259,9 @@ static int default_replication_controller(struct cJSON *object)
 
 /* --- jobs --- */
 
+/* A bit of a type that cJSON does not use: of labels of a job that has no uid yet. */
+#define SHARED (1 << 16)
+
 static int label_template(struct cJSON *spec, const char *name, const char *uid)
 {
     struct cJSON *template = kinf__doc_object(spec, "template");
@@ -303,17 +306,29 @@ static int default_job_spec(struct cJSON *spec)
                          has_policy ? "Failed" : "TerminatingOrFailed");
 }
 
-/* The template's labels are the job's, too, if it has none. */
+/* The template's labels are the job's, too, if it has none: in Go they are one map then, so that those
+ * which the template gets with the uid are the job's as well. */
 static int default_job(struct cJSON *object)
 {
-    struct cJSON *spec = kinf__doc_get(object, "spec");
+    struct cJSON *spec = kinf__doc_get(object, "spec"), *labels;
+    struct cJSON *metadata = kinf__doc_object(object, "metadata");
 
     if (!cJSON_IsObject(spec))
         return 0;
     if (default_job_spec(spec) < 0 || default_job_selector(object, spec) < 0)
         return KINF_ERR_NO_MEMORY;
-    return copy_if_empty(kinf__doc_object(object, "metadata"), "labels",
-                         kinf__doc_find(spec, "template", "metadata", "labels", NULL));
+    labels = kinf__doc_get(metadata, "labels");
+    if (labels != NULL && (labels->type & SHARED) != 0)
+        kinf__doc_drop(metadata, labels);
+    else if (!kinf__doc_is_empty(labels))
+        return 0;
+    if (copy_if_empty(metadata, "labels",
+                      kinf__doc_find(spec, "template", "metadata", "labels", NULL)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    labels = kinf__doc_get(metadata, "labels");
+    if (labels != NULL && *kinf__doc_text(metadata, "uid", NULL) == '\0')
+        labels->type |= SHARED;
+    return 0;
 }
 
 /* --- services --- */

@@ -814,6 +814,21 @@ def status_of_job(ns):
 
 
 @scenario
+def job_labels(ns):
+    t = where("batch/v1", "jobs", ns)
+
+    def job(name, **metadata):
+        return thing("batch/v1", "Job", name, metadata=metadata, spec={"template": {
+            "metadata": {"labels": LABELS}, "spec": {"containers": containers(), "restartPolicy": "Never"}}})
+    yield post("none", t, job("none"))
+    yield post("empty", t, job("empty", labels={}))
+    yield post("same", t, job("same", labels=LABELS))
+    yield post("dry-run", t + "?dryRun=All", job("dry"))
+    yield apply("apply", t + "/applied", job("applied"))
+    yield apply("apply-again", t + "/applied", job("applied", annotations={"a": "b"}))
+
+
+@scenario
 def job_immutable(ns):
     """What of a Job does not change, and what does while it is suspended."""
     j = where("batch/v1", "jobs", ns)

@@ -321,6 +321,32 @@ static void jobs_find_their_pods_by_uid(void **state)
     cJSON_Delete(job);
 }
 
+static void jobs_without_labels_have_those_of_their_template(void **state)
+{
+    static const struct {
+        const char *labels;
+        bool has_them;
+    } jobs[] = { { "", true }, { ",'labels':{}", true }, { ",'labels':{'a':'b'}", false } };
+
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        char body[512], name[16], key[32];
+        struct cJSON *job, *labels;
+
+        snprintf(name, sizeof name, "j%zu", i);
+        snprintf(key, sizeof key, "default/%s", name);
+        snprintf(body, sizeof body,
+                 "{'metadata':{'name':'%s'%s},'spec':{'template':{'metadata':{'labels':{'a':'b'}},"
+                 "'spec':{'restartPolicy':'Never','containers':[{'name':'c','image':'i'}]}}}}",
+                 name, jobs[i].labels);
+        test_must_create(*state, "jobs.batch", body);
+        job = test_get(*state, "jobs.batch", key);
+        labels = kinf__doc_find(job, "metadata", "labels", NULL);
+        assert_string_equal(kinf__doc_text(labels, "a", NULL), "b");
+        assert_string_equal(kinf__doc_text(labels, "job-name", NULL), jobs[i].has_them ? name : "");
+        cJSON_Delete(job);
+    }
+}
+
 /* --- services --- */
 
 static void services_get_addresses_and_keep_them(void **state)
@@ -999,6 +1025,7 @@ int main(void)
         T(quality_of_service_follows_from_resources),
         T(new_objects_have_the_status_of_their_kind),
         T(jobs_find_their_pods_by_uid),
+        T(jobs_without_labels_have_those_of_their_template),
         T(services_get_addresses_and_keep_them),
         T(addresses_do_not_change),
         T(node_ports_come_and_go_with_the_type),
