@@ -1735,6 +1735,7 @@ WIDGET_SPEC = {
         "maybe": {"type": "string", "nullable": True},
         "deep": {"type": "object", "default": {}, "properties": {"a": {"type": "string", "default": "x"}}},
         "when": {"type": "string", "format": "date-time"},
+        "host": {"type": "string", "format": "hostname"},
         "multiple": {"type": "integer", "multipleOf": 5},
     }}
 WIDGET_SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {
@@ -1854,6 +1855,7 @@ def custom(ns):
             ("null-required", {"size": None}), ("format", {"when": "yesterday"}), ("multiple", {"multiple": 7}),
             ("int32", {"replicas": 99999999999})):
         yield post("invalid-" + name, t, widget("invalid-" + name, **spec))
+    yield post("format-unchecked", t + "?dryRun=All", widget("format-unchecked", host="a_b"))
     yield post("invalid-several", t, widget("several", size=0, color="blue", name="A"), look=lambda body: sorted(
         cause["message"] for cause in body.get("details", {}).get("causes", ())))
     yield post("no-size", t, thing(v1, "Widget", "no-size", spec={}))
