@@ -424,8 +424,11 @@ int kinf__route_refuse(struct kinf__exchange *exchange, enum kinf__way way)
     switch (way) {
     case KINF__WAY_UPGRADE:
         kinf__refuse(refusal, 403, "Forbidden",
-                     "upgraded connections (exec, attach, port-forward, websockets) are only for "
-                     "what kinformerd passes on to the API server (--pass-through)");
+                     "upgraded connections (exec, attach, port-forward, websockets) %s",
+                     exchange->server->backend != NULL
+                         ? "are not for kinformer-sim, where no container runs"
+                         : "are only for what kinformerd passes on to the API server "
+                           "(--pass-through)");
         break;
     case KINF__WAY_NO_TOKEN:
         kinf__refuse(

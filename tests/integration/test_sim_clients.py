@@ -421,6 +421,7 @@ class Workloads(OnSim):
         self.says("pod/one created", "run", "one", "--image=example/one:1", "--labels=app=one")
         self.says("condition met", "wait", "--for=condition=Ready", "pod/one", f"--timeout={PATIENCE}s")
         self.assertNotEqual(self.kubectl("logs", "one"), "")
+        self.refuses("not for kinformer-sim, where no container runs", "exec", "one", "--", "ls")
         self.says("service/one exposed", "expose", "pod", "one", "--port=80")
         self.assertEqual(self.get("service", "one")["spec"]["selector"], {"app": "one"})
         events = self.kubectl("events", "--for", "pod/one")
