@@ -140,12 +140,18 @@ static void fill_nulls(const struct kinf__schema_node *node, struct cJSON *confi
 /* What is applied to status is of nothing else, and the other way around. */
 static void cut_config(struct kinf__verb *verb, struct cJSON *config)
 {
+    static const char *const described[] = { "labels", "annotations", "finalizers",
+                                             "ownerReferences" };
+
     if (!verb->resource->is_custom)
         fill_nulls(version_of(verb)->schema, config);
     if (is_main(verb) && version_of(verb)->has_status)
         kinf__doc_remove(config, "status");
-    else if (!is_main(verb) && strcmp(verb->subresource, "status") == 0)
-        kinf__doc_remove(config, "spec");
+    if (is_main(verb) || strcmp(verb->subresource, "status") != 0)
+        return;
+    kinf__doc_remove(config, "spec");
+    for (size_t i = 0; verb->resource->is_custom && i < KINF__ARRAY_LEN(described); i++)
+        kinf__doc_remove(kinf__doc_get(config, "metadata"), described[i]);
 }
 
 static int check_applied_uid(struct kinf__verb *verb, const struct cJSON *config)

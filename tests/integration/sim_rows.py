@@ -1914,6 +1914,9 @@ def custom(ns):
     yield apply("apply-unknown", t + "/a", widget("a", foo=1), "one", "&force=true")
     yield apply("apply-status", t + "/a/status",
                 thing(v1, "Widget", "a", status={"phase": "Ready", "replicas": 1}), "one")
+    described = changed(thing(v1, "Widget", "a", status={"phase": "Ready", "replicas": 1}), ("metadata.labels", {"a": "b"}),
+                        ("metadata.annotations", {"a": "b"}), ("metadata.finalizers", ["example.com/f"]))
+    yield apply("apply-status-metadata", t + "/a/status", described, "one")
     yield apply("apply-status-remove", t + "/a/status", thing(v1, "Widget", "a", status={"phase": "Ready"}), "one")
     yield get("by-label", t + "?labelSelector=a%3Db", TABLE)
     yield get("by-field", t + "?fieldSelector=spec.size%3D5")
