@@ -182,20 +182,21 @@ void kinf__sim_add_controller(struct kinf__sim *sim, struct kinf__controller *ta
     kinf__store_unlock(sim->store);
 }
 
-bool kinf__sim_is_settled(struct kinf__sim *sim)
+int64_t kinf__sim_due_ms(struct kinf__sim *sim)
 {
-    int64_t now_ms;
-    bool is_settled;
+    int64_t due_ms = KINF__NEVER_MS;
 
     kinf__store_lock(sim->store);
-    /* Not before: what became due while the lock was waited for is due. */
-    now_ms = kinf__clock_now_ms();
-    is_settled = !sim->is_working;
-    KINF__LIST_FOR_EACH (node, &sim->controllers)
-        is_settled =
-            is_settled && KINF__LIST_ENTRY(node, struct kinf__controller, node)->due_ms > now_ms;
+    KINF__LIST_FOR_EACH (node, &sim->controllers) {
+        int64_t its_ms = KINF__LIST_ENTRY(node, struct kinf__controller, node)->due_ms;
+
+        due_ms = its_ms < due_ms ? its_ms : due_ms;
+    }
+    /* Now is read here: what became due while the lock was waited for is due. */
+    if (sim->is_working || due_ms <= kinf__clock_now_ms())
+        due_ms = 0;
     kinf__store_unlock(sim->store);
-    return is_settled;
+    return due_ms;
 }
 
 /* --- manifests --- */

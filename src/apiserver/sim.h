@@ -74,8 +74,9 @@ void kinf__sim_time_after(int64_t seconds, char time[KINF__RFC3339_SIZE]);
 /* A number of the seed's sequence. The store's lock is held. */
 uint64_t kinf__sim_random(struct kinf__sim *sim);
 
-/* Whether no controller has anything due: what was written has had its consequences. */
-bool kinf__sim_is_settled(struct kinf__sim *sim);
+/* When the first controller has something to do. 0: now; else what was written has had its
+ * consequences, but for those that take time. KINF__NEVER_MS: not any more. */
+int64_t kinf__sim_due_ms(struct kinf__sim *sim);
 
 /* Creates objects from manifests: YAML of any number of documents, or JSON; a list counts as its
  * items. `file` names it in messages. Errors: KINF_ERR_PARSE, KINF_ERR_CONFIG (refused, with what

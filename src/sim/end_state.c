@@ -31,7 +31,7 @@ static bool is_left_out(const char *parent, const char *name)
                                                "generation",      "name",      "managedFields",
                                                "selfLink",        "namespace", "generateName" };
 
-    return strcmp(name, "observedGeneration") == 0 ||
+    return strcmp(name, "observedGeneration") == 0 || strcmp(name, "containerID") == 0 ||
            (strcmp(parent, "metadata") == 0 &&
             is_one_of(name, of_metadata, KINF__ARRAY_LEN(of_metadata)));
 }

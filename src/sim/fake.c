@@ -347,9 +347,9 @@ static int64_t look_around(struct kinf_fake *fake, struct look *look)
 {
     const struct kinf__store *store = kinf__sim_store(fake->sim);
     uint64_t version = kinf__store_version(store);
-    int64_t due_ms;
+    int64_t due_ms, server_due_ms;
 
-    if (!kinf__sim_is_settled(fake->sim))
+    if (kinf__sim_due_ms(fake->sim) == 0)
         return 0;
     if (version != look->told)
         tell_version(fake);
@@ -357,7 +357,10 @@ static int64_t look_around(struct kinf_fake *fake, struct look *look)
     if (!have_seen(fake, version, look))
         return 0;
     due_ms = controllers_due_ms(fake, look);
-    return kinf__store_version(store) == version && kinf__sim_is_settled(fake->sim) ? due_ms : 0;
+    server_due_ms = kinf__sim_due_ms(fake->sim);
+    if (kinf__store_version(store) != version)
+        return 0;
+    return due_ms < server_due_ms ? due_ms : server_due_ms;
 }
 
 static int fail_unsettled(const struct look *look, struct kinf_error *err)

@@ -250,6 +250,35 @@ static void without_a_bound_nothing_that_is_due_is_left(void **state)
     kinf_informer_free(informer);
 }
 
+static int64_t number_of(struct stage *stage, const char *resource, const char *key,
+                         const char *path)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    int64_t number = -1;
+
+    must(stage, kinf_fake_get(stage->fake, resource, key, &object, &stage->err));
+    must(stage, kinf_object_get_int64(object, path, &number));
+    return number;
+}
+
+static void settling_ahead_waits_for_workloads(void **state)
+{
+    const struct kinf_fake_options options = { .size = sizeof options, .has_workloads = true };
+    struct stage stage = { .err = KINF_ERROR_INIT };
+
+    (void)state;
+    must(&stage, kinf_fake_new(&options, &stage.fake, &stage.err));
+    must(&stage,
+         kinf_fake_put(stage.fake,
+                       "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: "
+                       "{replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: "
+                       "{labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+                       &stage.err));
+    must(&stage, kinf_fake_settle_ahead(stage.fake, 60000, PATIENCE_MS, &stage.err));
+    assert_int_equal(number_of(&stage, "deployments", "default/d", "status.readyReplicas"), 3);
+    kinf_fake_free(stage.fake);
+}
+
 static void time_does_not_go_back(void **state)
 {
     struct stage *stage = *state;
@@ -423,17 +452,6 @@ static void custom_resources_are_served_once_they_are_defined(void **state)
 #define GADGET(members)                                                                            \
     "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g, namespace: default}, " members \
     "}"
-
-static int64_t number_of(struct stage *stage, const char *resource, const char *key,
-                         const char *path)
-{
-    kinf_auto_object const struct kinf_object *object = NULL;
-    int64_t number = -1;
-
-    must(stage, kinf_fake_get(stage->fake, resource, key, &object, &stage->err));
-    must(stage, kinf_object_get_int64(object, path, &number));
-    return number;
-}
 
 /* Also those that clients have to say the version of. */
 static void what_is_there_is_replaced(void **state)
@@ -664,6 +682,7 @@ int main(void)
         TEST(who_does_not_get_there_is_named),
         TEST(leaps_of_time_end_backoffs_at_once),
         TEST(without_a_bound_nothing_that_is_due_is_left),
+        TEST(settling_ahead_waits_for_workloads),
         TEST(time_does_not_go_back),
         TEST(a_lease_may_be_taken_before_it_is_there),
         TEST(writes_are_the_servers),

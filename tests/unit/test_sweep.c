@@ -166,6 +166,39 @@ static int start_politely(struct kinf_client *client, void *ctx, struct kinf_err
     return start(client, ctx, err);
 }
 
+static int change_beside_a_deployment(struct kinf_fake *fake, void *ctx, struct kinf_error *err)
+{
+    int failed = kinf_fake_put(
+        fake,
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, "
+        "selector: "
+        "{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: "
+        "c, image: i}]}}}}",
+        err);
+
+    return failed < 0 ? failed : change_once(fake, ctx, err);
+}
+
+static void what_is_compared_are_workloads_that_have_come_to_rest(void **state)
+{
+    const struct kinf_fake_options fake = { .size = sizeof fake, .has_workloads = true };
+    struct program program = { .reconcile = copy };
+    const struct kinf_sweep_options options = { .size = sizeof options,
+                                                .start = start,
+                                                .stop = stop,
+                                                .scenario = change_beside_a_deployment,
+                                                .ctx = &program,
+                                                .fake = &fake };
+    struct kinf_sweep_result result;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    must(kinf_sweep(&options, &result, &err), &err);
+    if (result.report != NULL)
+        fail_msg("%s", result.report);
+    assert_true(result.n_runs > 0);
+}
+
 static void stop_politely(void *ctx)
 {
     static const char goodbye[] = "{\"metadata\":{\"name\":\"goodbye\"}}";
@@ -611,6 +644,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_controller_passes),
+        cmocka_unit_test(what_is_compared_are_workloads_that_have_come_to_rest),
         cmocka_unit_test(one_that_is_killed_sends_nothing_more),
         cmocka_unit_test(two_writes_in_the_wrong_order_are_found),
         cmocka_unit_test(a_counter_of_tries_is_found),

@@ -40,7 +40,8 @@ struct kinf_fake_options {
     size_t size;   /* of this struct; KINF_FAKE_OPTIONS_INIT sets it */
     uint64_t seed; /* of uids, generated names and faults by chance: the same seed, the same run */
     /* Pods of deployments and the like come to be, are bound, run and end, as in a cluster. By
-     * default objects do only what the API server itself makes of them. */
+     * default objects do only what the API server itself makes of them. All of it takes some seconds,
+     * for which kinf_fake_settle_ahead() waits. */
     bool has_workloads;
 };
 #define KINF_FAKE_OPTIONS_INIT                                                                     \
@@ -113,7 +114,7 @@ KINF_API KINF_MUST_CHECK int kinf_fake_settle(struct kinf_fake *fake, int64_t ti
                                               struct kinf_error *err);
 /* The same, and time goes on, `ahead_ms` at most, as far as it must until no controller has a key
  * that is due within `ahead_ms` of this call, and all lead: backoffs and Leases of the dead end, and a
- * requeue-after that is shorter comes as often as it fits. One that waits for its turn because another
+ * requeue-after that is shorter comes as often as it fits. So do the steps of workloads, if there are. One that waits for its turn because another
  * leads all the time takes all of it. Resync periods are not waited for, but come if time passes. */
 KINF_API KINF_MUST_CHECK int kinf_fake_settle_ahead(struct kinf_fake *fake, int64_t ahead_ms,
                                                     int64_t timeout_ms, struct kinf_error *err);
@@ -127,8 +128,8 @@ KINF_API KINF_MUST_CHECK int kinf_fake_settle_ahead(struct kinf_fake *fake, int6
  *
  * A request is one that has a resource, and is no list or watch; the program's requests are counted
  * as they come, from 1. What is compared are the objects of all types but Leases and Events, without
- * what differs from run to run: resourceVersion, uid, generation, managed fields, times, the generated part
- * of a name, and the order of arrays.
+ * what differs from run to run: resourceVersion, uid, generation, managed fields, times, ids of
+ * containers, the generated part of a name, and the order of arrays.
  *
  * Mirrors: no toolkit has one.
  */
