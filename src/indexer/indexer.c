@@ -74,8 +74,9 @@ static int check_resource_version(const char *resource_version, struct kinf_erro
 
 static const char *rv_of(const struct kinf_store_change *change)
 {
-    return change->object != NULL ? kinf_object_resource_version(change->object)
-                                  : change->resource_version;
+    return change->object != NULL && change->resource_version == NULL
+               ? kinf_object_resource_version(change->object)
+               : change->resource_version;
 }
 
 static int check_changes(const struct kinf_store_change *changes, size_t n_changes,

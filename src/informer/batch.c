@@ -135,9 +135,11 @@ static void change(struct kinf__batch *batch, struct kinf_store_change one)
     changes[batch->n_changes++] = one;
 }
 
-void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object)
+void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object,
+                     const char *resource_version)
 {
-    change(batch, (struct kinf_store_change){ .object = object });
+    change(batch,
+           (struct kinf_store_change){ .object = object, .resource_version = resource_version });
 }
 
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version)

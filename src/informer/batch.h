@@ -48,8 +48,9 @@ void kinf__batch_release(struct kinf__batch *batch);
 
 /* Keeps an object until the batch is cleared; its reference is consumed. NULL is allowed. */
 void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_object);
-/* What is written; all borrowed. */
-void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object);
+/* What is written; all borrowed. `resource_version` as in struct kinf_store_change. */
+void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object,
+                     const char *resource_version);
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
 
 /* What is told; all borrowed. `old` is what the store had. */

@@ -89,6 +89,12 @@ static bool rv_fits(const struct kinf_object *object)
     return strlen(kinf_object_resource_version(object)) < KINF__RESOURCE_VERSION_SIZE;
 }
 
+/* What the server said, whatever a transform makes of it; NULL: nothing. */
+static const char *version_of(const struct kinf_delta *delta)
+{
+    return rv_fits(delta->object) ? kinf_object_resource_version(delta->object) : NULL;
+}
+
 static void log_long_version(struct kinf__delta_target *target, const char *key)
 {
     uint64_t n_suppressed;
@@ -143,10 +149,9 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
                             const struct kinf_object *old, struct kinf__batch *batch)
 {
     const struct kinf_object *object = transformed(target, delta->object, old);
-    const char *rv = rv_fits(object) ? kinf_object_resource_version(object) : NULL;
 
     kinf__batch_hold(batch, object);
-    kinf__batch_remove(batch, kinf_object_key(object), rv);
+    kinf__batch_remove(batch, kinf_object_key(object), version_of(delta));
     if (old == NULL)
         return;
     /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
@@ -177,7 +182,7 @@ static void handle_one(struct kinf__delta_target *target, const struct kinf_delt
     /* In order, the store's resourceVersion follows even what does not change it, if that is no object
      * that was left out. */
     if (stored != NULL && (stored != old || (is_in_order && rv_fits(delta->object))))
-        kinf__batch_put(batch, stored);
+        kinf__batch_put(batch, stored, version_of(delta));
 }
 
 static int prepare_changes(struct kinf__delta_target *target, const struct kinf_deltas *deltas,

@@ -206,6 +206,7 @@ static void a_transaction_is_one_version(void **state)
                                                  { b, NULL, NULL },  { a_again, NULL, NULL },
                                                  { NULL, "b", "8" }, { NULL, "never", NULL } };
     const struct kinf_store_change neither[] = { { a, NULL, NULL }, { NULL, NULL, "9" } };
+    const struct kinf_store_change dated[] = { { a, NULL, "11" }, { a, NULL, "" } };
 
     (void)state;
     indexer_add(indexer, "gone", "1", "x");
@@ -222,6 +223,8 @@ static void a_transaction_is_one_version(void **state)
     assert_int_equal(kinf_indexer_transaction(indexer, neither, 2, NULL), KINF_ERR_INVALID);
     assert_string_equal(rv_of("a"), "6");
     assert_int_equal(kinf_indexer_transaction(indexer, NULL, 0, NULL), 0);
+    assert_int_equal(kinf_indexer_transaction(indexer, dated, 2, NULL), 0);
+    assert_rv("11");
 }
 
 /* --- snapshots and cursors --- */

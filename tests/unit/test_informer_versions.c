@@ -93,6 +93,36 @@ static void event_and_bookmark_end_the_wait(void **state)
     assert_int_equal(end_wait(&third), 0);
 }
 
+/* What is stored need not have the version that it came with. */
+static int leave_text_alone(const struct kinf_object *object, const struct kinf_object **ret_object,
+                            void *ctx)
+{
+    (void)ctx;
+    *ret_object = make_thing_of(kinf_object_name(object), kinf_object_uid(object), "", "text");
+    return 0;
+}
+
+static void versions_that_a_transform_takes_out_are_reached(void **state)
+{
+    struct informer_fixture *f = *state;
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .transform = leave_text_alone };
+    char rv[64];
+
+    informer_make(f, &options);
+    informer_start(f);
+    feed_replace(f, "100", "x", "50");
+    wait_synced(f);
+    feed_update(f, "x", "101");
+    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "101", PATIENCE_MS, NULL), 0);
+    feed_add(f, "y", "102");
+    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "102", PATIENCE_MS, NULL), 0);
+    feed_delete(f, "x", "103");
+    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "103", PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_informer_resource_version(f->informer, rv, sizeof rv), 0);
+    assert_string_equal(rv, "103");
+}
+
 static void first_list_ends_the_wait(void **state)
 {
     struct informer_fixture *f = *state;
@@ -163,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         INFORMER_TEST_BOTH(version_that_was_seen_is_not_waited_for),
         INFORMER_TEST_BOTH(event_and_bookmark_end_the_wait),
+        INFORMER_TEST_BOTH(versions_that_a_transform_takes_out_are_reached),
         INFORMER_TEST_BOTH(first_list_ends_the_wait),
         INFORMER_TEST_BOTH(waiting_for_a_version_in_vain_says_what_there_is),
         INFORMER_TEST_BOTH(version_without_an_order_is_refused),

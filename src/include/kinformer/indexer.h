@@ -126,7 +126,7 @@ KINF_API KINF_MUST_CHECK int kinf_indexer_delete(struct kinf_indexer *indexer, c
 struct kinf_store_change {
     const struct kinf_object *object; /* NULL: delete `key` */
     const char *key;                  /* unused with an object */
-    const char *resource_version;     /* of a delete, as above; unused with an object */
+    const char *resource_version;     /* as above; with an object NULL: the object's */
 };
 
 /* Does all of the changes, in their order, or none: no snapshot shows a part of them. The store's
