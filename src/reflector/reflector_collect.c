@@ -290,16 +290,21 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     return 0;
 }
 
+/* The watch has brought all up to the last version, and what a transform has stored of that may have
+ * another one, or none. */
 static bool is_news(const struct kinf__reflector *reflector, const struct kinf_object *item)
 {
     const struct kinf_object *known = kinf_snapshot_get(reflector->known, kinf_object_key(item));
+    const char *rv = kinf_object_resource_version(item);
+    int order;
 
-    return known == NULL ||
-           strcmp(kinf_object_resource_version(known), kinf_object_resource_version(item)) != 0;
+    if (known != NULL && kinf_rv_compare(rv, reflector->policy.rv, &order, NULL) == 0)
+        return order > 0;
+    return known == NULL || strcmp(kinf_object_resource_version(known), rv) != 0;
 }
 
-/* Whether what was listed is not what is stored, by their versions: a transform may have changed
- * what is stored. Nobody asks any more when it is to stop. */
+/* Whether what was listed is not what is stored, by keys and versions. Nobody asks any more when it is
+ * to stop. */
 bool kinf__reflector_has_news(const struct kinf__reflector *reflector)
 {
     const struct kinf__listed *listed = &reflector->listed;

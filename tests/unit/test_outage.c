@@ -164,6 +164,40 @@ static void a_list_that_was_given_up_leaves_nothing(void **state)
     assert_int_equal(f->informer->reflector->listed.n_items, 0);
 }
 
+static int take_version_out(const struct kinf_object *object, const struct kinf_object **ret_object,
+                            void *ctx)
+{
+    char json[128];
+    int len = snprintf(json, sizeof json, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"%s\"}}",
+                       kinf_object_name(object));
+
+    (void)ctx;
+    return kinf_object_new_from_json(kinf_object_type(object), json, (size_t)len, ret_object, NULL);
+}
+
+/* What is stored says nothing of versions then, and the list behind the silence nothing new. */
+static void a_quiet_server_is_believed_whatever_a_transform_stores(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    f->options.label_selector = "app=shop"; /* the server counts nothing for it */
+    f->options.silent_after_ms = SILENT_AFTER_MS;
+    f->options.transform = take_version_out;
+    log_begin("watches are not to be relied on", "");
+    ENGINE_START(
+        f, ALWAYS_LIST("!resourceVersion") LIST("10", POD("a", "3")), ON_WATCH("10") "cut\n",
+        "exchange always\nmatch GET /api/v1/namespaces/n/pods fieldSelector=metadata.name=a\n" LIST(
+            "10", POD("a", "3")),
+        ALWAYS_WATCH("10") "status 200\nwait 1\n" END("21"), ALWAYS_WATCH("21") SILENCE);
+    ENGINE_EXPECT(f, "add! a@", "synced");
+    while (status_of(f).n_extra_lists == 0)
+        sched_yield();
+    replay_signal(f->replay, 1);
+    recorder_wait_for(&f->recorder, "add end@");
+    kinf_log_set_callback(NULL, NULL);
+    assert_int_equal(atomic_load(&logged.n_troubles), 0);
+}
+
 /* --- a server that goes back --- */
 
 struct waiter {
@@ -370,6 +404,8 @@ int main(void)
             refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists,
             engine_set_up_in_order, engine_tear_down),
         cmocka_unit_test_setup_teardown(a_list_that_was_given_up_leaves_nothing,
+                                        engine_set_up_in_order, engine_tear_down),
+        cmocka_unit_test_setup_teardown(a_quiet_server_is_believed_whatever_a_transform_stores,
                                         engine_set_up_in_order, engine_tear_down),
         ENGINE_BOTH(a_restored_server_is_found_out),
         ENGINE_BOTH(a_restored_server_that_was_overtaken_is_found_out),
