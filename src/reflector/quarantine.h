@@ -2,8 +2,8 @@
  * Which objects are left out because they cannot be decoded or are too large.
  *
  * The first failure of a key asks for a list: what was broken on the way comes whole. If the key
- * fails again it is quarantined: left out without further ado, while the rest goes on, until it
- * decodes, or a whole list went by without it failing. Its failure is remembered for
+ * fails again it is quarantined: left out without further ado, while the rest goes on, until a watch
+ * brings it whole, or a list went by without it failing. Its failure is remembered for
  * KINF__QUARANTINE_MEMORY_MS, in which it goes back into quarantine without another list, so a key
  * asks for a list at most once in that time. Failures whose key nobody knows share the key "", and
  * so do all new ones beyond KINF__QUARANTINE_MAX_KEYS.

@@ -160,12 +160,12 @@ static int make_room(struct kinf__listed *listed)
     return 0;
 }
 
-/* An object of a list, which is new or what the store has. */
+/* An object of a list, which is new or what the store has. One that was quarantined is released when the
+ * list is complete: until then the store has not heard of it. */
 static void note_collected(struct kinf__reflector *reflector, const struct kinf_object *object)
 {
     if (object != reflector->found)
         kinf__memory_touch_ahead(&reflector->touched, kinf_object_size(object));
-    kinf__reflector_note_decoded(reflector, kinf_object_key(object));
 }
 
 int kinf__reflector_collect_item(struct kinf__reflector *reflector,
@@ -175,7 +175,6 @@ int kinf__reflector_collect_item(struct kinf__reflector *reflector,
 
     reflector->n_list_items++;
     if (kinf__reflector_is_outside(reflector, take_object)) {
-        kinf__reflector_note_decoded(reflector, kinf_object_key(take_object));
         kinf_object_unref(take_object);
         return 0;
     }

@@ -193,7 +193,7 @@ KINF_MUST_CHECK int kinf__reflector_reject(struct kinf__reflector *reflector, co
                                            const struct kinf_error *why,
                                            enum kinf__quarantine_verdict *ret_verdict,
                                            struct kinf_error *err);
-/* A key was decoded; releases it. */
+/* A watch brought a key whole; releases it. */
 void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char *key);
 
 /* --- reflector_report.c --- */

@@ -615,6 +615,38 @@ static void an_object_that_fails_only_in_watches_asks_for_one_list(void **state)
     reflector_tear_down(&f);
 }
 
+/* What the store has is still not what the server has. */
+static void a_list_that_breaks_off_releases_nothing(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", "", POD("a", "3")) },
+        { .body = EVENT("MODIFIED", BAD("a")), .is_held = true },
+        { .body = LIST("20", "", POD("a", "3")) },
+        { .body = EVENT("MODIFIED", BAD("a")) EVENT("ADDED", POD("b", "22"))
+              EVENT("ERROR", STATUS("410", "Expired")) },
+        { .body = "{\"items\":[" POD("a", "21") "," POD("b", "22") ",", .end = TEST_END_CUT },
+        { .body = LIST("23", "", POD("a", "21") "," POD("b", "22")), .is_held = true },
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    reflector_start(&f);
+    reflector_expect_deltas(&f, "R n/a@3 ");
+    test_server_let_go(f.server);
+    reflector_expect_deltas(&f, "R n/a@3 A n/b@22 ");
+    reflector_expect_phases(&f, "listing watching waiting:PARSE listing watching waiting:EXPIRED "
+                                "listing waiting:NETWORK listing ");
+    assert_int_equal(reflector_counts(&f).n_quarantined, 1);
+    test_server_let_go(f.server);
+    reflector_expect_deltas(&f, "R n/a@21 R n/b@22 ");
+    reflector_expect_phases(&f, "listing watching waiting:PARSE listing watching waiting:EXPIRED "
+                                "listing waiting:NETWORK listing watching ");
+    assert_int_equal(reflector_counts(&f).n_quarantined, 0);
+    reflector_tear_down(&f);
+}
+
 static void an_object_above_the_limit_is_quarantined(void **state)
 {
     static const struct test_reply replies[] = {
@@ -876,6 +908,7 @@ int main(void)
         cmocka_unit_test(a_bad_item_is_listed_again_and_then_quarantined),
         cmocka_unit_test(a_quarantined_object_leaves_the_store_and_comes_back),
         cmocka_unit_test(an_object_that_fails_only_in_watches_asks_for_one_list),
+        cmocka_unit_test(a_list_that_breaks_off_releases_nothing),
         cmocka_unit_test(an_object_above_the_limit_is_quarantined),
         cmocka_unit_test(an_object_of_16_mib_passes_and_one_of_a_byte_more_is_named),
         cmocka_unit_test(it_stops_at_once_without_an_answer),
