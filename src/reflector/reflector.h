@@ -15,7 +15,7 @@
  * is quarantined (quarantine.h): it is left out and the rest goes on. A list leaves it out like an
  * object that is gone, so the queue's Replace deletes what is stored of it with a tombstone. When
  * only a watch event of it fails again, what is stored stays as it is until the next event that
- * decodes, or list.
+ * decodes, or list; one follows when that watch, or a later one, ends, and the last was ten minutes ago.
  *
  * After an outage the newest that is known is verified before the watch goes on: the server may have
  * been restored from a backup (reflector_verify.c). A state of an earlier run is treated like that: the

@@ -37,10 +37,12 @@ int kinf__reflector_reject(struct kinf__reflector *reflector, const char *key,
     KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG, "rejected resource=%s key=%s new=%d error=%s",
               reflector->options.type->resource, key, *ret_verdict == KINF__QUARANTINE_RELIST,
               KINF__QUOTED(why->message));
-    if (*ret_verdict == KINF__QUARANTINE_RELIST) {
-        reflector->must_relist = true;
+    if (!reflector->must_relist) {
         reflector->relist_why = *why;
         kinf__error_prefix(&reflector->relist_why, "object %s", key[0] != '\0' ? key : "?");
+    }
+    if (*ret_verdict == KINF__QUARANTINE_RELIST) {
+        reflector->must_relist = true;
         return 0;
     }
     publish_quarantine(reflector);
@@ -282,6 +284,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
                            reflector->options.stop);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
+    reflector->is_behind = false;
     reflector->n_known = reflector->quarantine.n_quarantined == 0 ? (int64_t)n_items : -1;
     judge_shard(reflector);
     publish_quarantine(reflector);

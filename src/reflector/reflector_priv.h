@@ -64,6 +64,7 @@ struct kinf__reflector {
     bool stands_still;     /* as told to the owner */
     bool is_unconfirmed;   /* as told to the owner: the state is of an earlier run */
     bool is_silent;        /* the last watch was, and that was logged */
+    bool is_behind;        /* a watch left an object out; what is stored of it stays until a list */
     bool has_phase;
     enum kinf__reflector_phase phase;
     /* - of the list or watch list under way */

@@ -154,6 +154,8 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
     reflector->n_brought++;
     kinf__newest_drop(&reflector->newest, key);
     reflector->n_known = -1;
+    if (r == 0 && verdict == KINF__QUARANTINE_NEW && !reflector->is_streaming)
+        reflector->is_behind = true;
     /* Of the initial events all are looked at, so that one round finds every bad object. */
     if (r == 0 && verdict == KINF__QUARANTINE_RELIST && !reflector->is_streaming)
         return kinf__error_set(err, KINF_ERR_PARSE, "undecodable event");
@@ -277,10 +279,21 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
     return r < 0 ? r : kinf__watch_stream_finish(&reflector->watch_stream, err);
 }
 
+/* What a watch left out may be gone by now, or whole again. */
+static bool is_list_due(const struct kinf__reflector *reflector)
+{
+    return reflector->is_behind && reflector->quarantine.n_quarantined != 0 &&
+           kinf__clock_now_ms() - reflector->last_list_ms >= KINF__QUARANTINE_MEMORY_MS;
+}
+
 static void on_end(struct kinf__reflector *reflector)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
+    if (!reflector->is_streaming && is_list_due(reflector)) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
+        return;
+    }
     (void)kinf__error_set(&err, KINF_ERR_SERVER, "the watch ended %s",
                           reflector->is_streaming ? "before its initial events were complete"
                                                   : "too soon");

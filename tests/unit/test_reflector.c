@@ -615,6 +615,41 @@ static void an_object_that_fails_only_in_watches_asks_for_one_list(void **state)
     reflector_tear_down(&f);
 }
 
+/* Its deletion is among what cannot be decoded: the store would have it for ever. */
+static void an_object_that_a_watch_left_out_is_listed_in_a_while(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", "", POD("a", "3")) },
+        { .body = EVENT("MODIFIED", BAD("a")), .is_held = true },
+        { .body = LIST("20", "", POD("a", "3")) },
+        { .body =
+              EVENT("MODIFIED", BAD("a")) EVENT("DELETED", BAD("a")) EVENT("ADDED", POD("b", "22")),
+          .end = TEST_END_OPEN },
+        { .body = LIST("23", "", POD("b", "22")), .is_held = true },
+        { .body = EVENT("MODIFIED", POD("b", "24")) },
+        { .body = EVENT("MODIFIED", POD("b", "25")), .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    kinf__clock_begin_simulation();
+    SET_UP(&f, replies);
+    reflector_start(&f);
+    reflector_expect_deltas(&f, "R n/a@3 ");
+    test_server_let_go(f.server);
+    reflector_expect_deltas(&f, "R n/a@3 A n/b@22 ");
+    kinf__clock_advance(KINF__QUARANTINE_MEMORY_MS);
+    test_server_let_go(f.server);
+    reflector_expect_deltas(&f, "R n/b@22 D! n/a@3 U n/b@24 U n/b@25 ");
+    reflector_expect_targets(
+        &f, 7,
+        "/api/v1/pods\n" WATCH_FROM("10") "/api/v1/pods?resourceVersion=10\n" WATCH_FROM(
+            "20") "/api/v1/pods?resourceVersion=22\n" WATCH_FROM("23") WATCH_FROM("24"));
+    assert_int_equal(reflector_counts(&f).n_quarantined, 0);
+    reflector_tear_down(&f);
+    kinf__clock_end_simulation();
+}
+
 /* What the store has is still not what the server has. */
 static void a_list_that_breaks_off_releases_nothing(void **state)
 {
@@ -908,6 +943,7 @@ int main(void)
         cmocka_unit_test(a_bad_item_is_listed_again_and_then_quarantined),
         cmocka_unit_test(a_quarantined_object_leaves_the_store_and_comes_back),
         cmocka_unit_test(an_object_that_fails_only_in_watches_asks_for_one_list),
+        cmocka_unit_test(an_object_that_a_watch_left_out_is_listed_in_a_while),
         cmocka_unit_test(a_list_that_breaks_off_releases_nothing),
         cmocka_unit_test(an_object_above_the_limit_is_quarantined),
         cmocka_unit_test(an_object_of_16_mib_passes_and_one_of_a_byte_more_is_named),
