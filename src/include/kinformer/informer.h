@@ -249,8 +249,9 @@ struct kinf_informer_options {
      * object that arrived, deleted ones included. Returns 0 and in *ret_object an object with a
      * reference of its own for the informer
      * (`object` itself with kinf_object_ref() for "as it is"), with the same key, or a negative
-     * value: the object as received is stored and the failure is logged. Memory is the job of drops
-     * and keeps. Mirrors: cache.TransformFunc. */
+     * value: the object as received is stored and the failure is logged. Without the uid G4 does not see
+     * that an object was re-created, without uid and resourceVersion controllers do not see what they
+     * wrote to it. Memory is the job of drops and keeps. Mirrors: cache.TransformFunc. */
     int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
                      void *ctx);
     void *transform_ctx;
