@@ -107,9 +107,9 @@ void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err,
 }
 
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
-                            const struct kinf_error *err, int64_t now_ms)
+                            const struct kinf_error *err, uint64_t n_quarantined, int64_t now_ms)
 {
-    if (state->degraded_since_ms == 0)
+    if (n_quarantined == 1)
         state->degraded_since_ms = now_ms;
     snprintf(state->quarantine, sizeof state->quarantine, "object %s is left out: %s",
              key[0] != '\0' ? key : "without a key", err->message);

@@ -59,8 +59,9 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
 void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms);
 /* A watch brought something, so what failed before does not matter any more. */
 void kinf__state_contact(struct kinf__state *state);
+/* `n_quarantined`: with this one. */
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
-                            const struct kinf_error *err, int64_t now_ms);
+                            const struct kinf_error *err, uint64_t n_quarantined, int64_t now_ms);
 /* `key` is outside of the shard; NULL: the server obeys the selector. */
 void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms);
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms);

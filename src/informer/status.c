@@ -166,9 +166,11 @@ static void on_pause(void *ctx)
 static void on_quarantine(const char *key, const struct kinf_error *err, void *ctx)
 {
     struct kinf_informer *informer = ctx;
+    struct kinf__reflector_counts counts;
 
+    kinf__reflector_counts(informer->reflector, &counts);
     kinf__mutex_lock(&informer->status_lock);
-    kinf__state_quarantine(&informer->state, key, err, kinf__clock_now_ms());
+    kinf__state_quarantine(&informer->state, key, err, counts.n_quarantined, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
     KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "object left out resource=%s key=%s error=%s",
               informer->type->resource, key, KINF__QUOTED(err->message));

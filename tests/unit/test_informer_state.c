@@ -159,12 +159,14 @@ static void what_is_missing_makes_it_degraded(void **unused)
 
     (void)unused;
     expect(&state, &counts, 210, KINF_STATE_DEGRADED, 100, "index functions failed 3 times");
-    kinf__state_quarantine(&state, "ns/x", &err, 200);
+    kinf__state_quarantine(&state, "ns/x", &err, 1, 200);
     counts.n_quarantined = 1;
     expect(&state, &counts, 210, KINF_STATE_DEGRADED, 200, "object ns/x is left out: bad number");
-    kinf__state_quarantine(&state, "", &err, 220);
+    kinf__state_quarantine(&state, "", &err, 2, 220);
     expect(&state, &counts, 230, KINF_STATE_DEGRADED, 200,
            "object without a key is left out: bad number");
+    kinf__state_quarantine(&state, "ns/y", &err, 1, 240); /* the others are not any more */
+    expect(&state, &counts, 250, KINF_STATE_DEGRADED, 240, "object ns/y is left out: bad number");
     kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 300);
     expect(&state, &counts, 310, KINF_STATE_LISTING, 300, "");
 }
@@ -300,7 +302,7 @@ static void errors_that_are_over_are_kept_each_once_the_last_first(void **unused
     kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &away, 200);
     kinf__state_frozen(&state, &frozen, 300);
     kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &away, 400);
-    kinf__state_quarantine(&state, "a/b", &frozen, 500);
+    kinf__state_quarantine(&state, "a/b", &frozen, 1, 500);
     kinf__state_contact(&state);
     kinf__state_frozen(&state, NULL, 600);
     assert_int_equal(state.last_errors.n_items, 3);
