@@ -292,15 +292,15 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     return 0;
 }
 
-/* The watch has brought all up to the last version, and what a transform has stored of that may have
- * another one, or none. */
+/* Where a transform takes the version out, the last one counts: up to that the watch has brought all. */
 static bool is_news(const struct kinf__reflector *reflector, const struct kinf_object *item)
 {
     const struct kinf_object *known = kinf_snapshot_get(reflector->known, kinf_object_key(item));
     const char *rv = kinf_object_resource_version(item);
     int order;
 
-    if (known != NULL && kinf_rv_compare(rv, reflector->policy.rv, &order, NULL) == 0)
+    if (known != NULL && *kinf_object_resource_version(known) == '\0' &&
+        kinf_rv_compare(rv, reflector->policy.rv, &order, NULL) == 0)
         return order > 0;
     return known == NULL || strcmp(kinf_object_resource_version(known), rv) != 0;
 }
