@@ -517,7 +517,7 @@ static void a_watch_without_an_answer_waits(void **state)
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.silent_after_ms = 80;
+    f.options.silent_after_ms = 1000;
     reflector_start(&f);
     reflector_expect_phases(&f, "listing waiting:TIMEOUT watching ");
     reflector_tear_down(&f);
