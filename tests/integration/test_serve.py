@@ -330,6 +330,8 @@ class ServeTest(unittest.TestCase):
                         if informer["name"] == "pods")
 
         wait_until(lambda: n_cached() == n_pods, f"{n_pods} pods", 3 * PATIENCE)
+        versions = self.cluster.versions()
+        self.served.wait_for("/api/v1/pods?limit=1", max(map(int, versions.values())))
         status, headers, body = ask(self.served, "/api/v1/pods", headers={"Accept-Encoding": "gzip"})
         self.assertEqual((status, headers["content-encoding"]), (200, "gzip"))
         plain = ask(self.served, "/api/v1/pods")
@@ -339,7 +341,7 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(listed[1:], listed_plain[1:])
         lines = sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}@"
                        f"{item['metadata']['resourceVersion']}" for item in json.loads(plain[2])["items"])
-        self.assertEqual(lines, sorted(f"{key}@{version}" for key, version in self.cluster.versions().items()))
+        self.assertEqual(lines, sorted(f"{key}@{version}" for key, version in versions.items()))
 
     # --- watching ---
 

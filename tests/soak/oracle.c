@@ -2,7 +2,7 @@
  * The oracle of the soak: writes, knows what was written, and judges what followers were told.
  *
  *     oracle --listen SOCKET [--seed N] [--server URL [--unix SOCKET] [--authority FILE]
- *            [--certificate FILE --key FILE]] [--sidecar URL --token TOKEN] [--marks 1]
+ *            [--certificate FILE --key FILE]] [--sidecar URL --token TOKEN]
  *
  * Followers connect to SOCKET and send lines (stream.h). The driver, soak.py, sends commands on
  * standard input and gets a line of JSON for each, and one for each divergence when it is found:
@@ -23,7 +23,7 @@
  *   report              counts
  *   begin, note, mark, gone  RESOURCE KEY [UID RV SUM], [SUM], [RV]: history by hand, for tests
  *
- * Without --server nothing is written. --marks: of a server that marks pods as deleted first.
+ * Without --server nothing is written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -616,7 +616,6 @@ int main(int argc, char **argv)
         .key = option(argc, argv, "--key"),
         .sidecar = option(argc, argv, "--sidecar"),
         .token = option(argc, argv, "--token"),
-        .has_marks = option(argc, argv, "--marks") != NULL,
         .seed = seed != NULL ? number(seed) : 1,
     };
     bool has_commands = false;

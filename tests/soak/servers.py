@@ -126,7 +126,7 @@ class ClusterServer:
         with open(os.path.join(self.cluster.folder, "tokens", "admin"), encoding="utf-8") as file:
             token = file.read().strip()
         self.oracle_arguments = ["--server", self.cluster.env["KINF_SERVER"], "--authority", pki + "ca.crt",
-                                 "--certificate", pki + "admin.crt", "--key", pki + "admin.key", "--token", token, "--marks", "1"]
+                                 "--certificate", pki + "admin.crt", "--key", pki + "admin.key", "--token", token]
 
     def pid(self, name):
         path = os.path.join(self.cluster.folder, ("etcd" if name == "etcd" else "kube-apiserver") + ".pid")

@@ -226,7 +226,7 @@ static bool note(uint64_t id, const struct answer *answer, bool is_deletion, boo
                      (identity.is_being_deleted && !is_read)))
         return false;
     history_lock();
-    if (is_gone && options.has_marks && soak_type_of(id) == PODS)
+    if (is_gone && soak_type_of(id) == PODS) /* it is marked as deleted first */
         history_note_marked(id, answer->status == 200 && has_object ? version.sum : 0);
     if (is_gone)
         history_note_gone(id, 0); /* not all answers say at which version */

@@ -22,7 +22,6 @@ struct writer_options {
     const char *key;
     const char *sidecar; /* its URL; NULL: nobody writes through it */
     const char *token;   /* for the sidecar, which passes on what has one */
-    bool has_marks;      /* the server marks pods as deleted before it deletes them */
     uint64_t seed;
 };
 
