@@ -9,7 +9,7 @@ its end without a failure: one that cannot be imported, whose worker dies or tak
 ends the clusters, too.
 
     KINF_TEST_TIMES           to this file "SECONDS TEST" is appended of each test
-    KINF_TEST_FAILURES        to this file what failed is appended, each with the end of what it said
+    KINF_TEST_FAILURES        to this file what failed is appended, each with the reason in a line
     KINF_TEST_LOGS            the folder of the logs
     KINF_TEST_MODULE_SECONDS  what a module may take, default 1800
 """
@@ -251,10 +251,16 @@ class Run:
                 file.writelines(f"{took} {test} on {SERVER}\n" for took, test in times)
         if "KINF_TEST_FAILURES" in os.environ:
             with open(os.environ["KINF_TEST_FAILURES"], "a", encoding="utf-8") as file:
-                for test, text in self.all_of("failed"):
-                    print(f"{test} on {SERVER}", *text.strip().splitlines()[-3:], sep="\n    ", file=file)
+                file.writelines(f"{test} on {SERVER}\n    {reason_of(text)}\n" for test, text in self.all_of("failed"))
         with open(os.path.join(LOGS, "out-of-place"), "w", encoding="utf-8") as file:
             print(sum(outcome.n_out_of_place for outcome in self.outcomes.values()), file=file)
+
+
+def reason_of(text):
+    """What was raised, if it is a traceback."""
+    lines = text.splitlines()
+    frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    return next((line for line in lines[frame + 1:] if line and not line[0].isspace()), "")[:300]
 
 
 def name_of(module):
