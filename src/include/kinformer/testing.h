@@ -114,8 +114,9 @@ KINF_API KINF_MUST_CHECK int kinf_fake_settle(struct kinf_fake *fake, int64_t ti
                                               struct kinf_error *err);
 /* The same, and time goes on, `ahead_ms` at most, as far as it must until no controller has a key
  * that is due within `ahead_ms` of this call, and all lead: backoffs and Leases of the dead end, and a
- * requeue-after that is shorter comes as often as it fits. So do the steps of workloads, if there are. One that waits for its turn because another
- * leads all the time takes all of it. Resync periods are not waited for, but come if time passes. */
+ * requeue-after that is shorter comes as often as it fits. So do the steps of workloads, if there are.
+ * One that waits for its turn because another leads all the time takes all of it. Resync periods are
+ * not waited for, but come if time passes. */
 KINF_API KINF_MUST_CHECK int kinf_fake_settle_ahead(struct kinf_fake *fake, int64_t ahead_ms,
                                                     int64_t timeout_ms, struct kinf_error *err);
 
